@@ -1,12 +1,14 @@
 """Test whether trusted answers are right: ``python -m benchmarks.honesty`` runs `auto` on models with a known log Z.
 
-It draws hundreds of random models of many families (benchmarks/known_models.py and benchmarks/first_order_models.py),
-new ones in every run; ``--seed`` repeats a run. The methods that could give the reference, exact and quadrature, are
-excluded. It prints a table by family, and every answer that is trusted and off by more than 5 standard errors, with the
-command that repeats it. The exit status is 1 if there is such an answer, or a proven bound on the wrong side.
+It draws hundreds of random models of many families (benchmarks/known_models.py, benchmarks/first_order_models.py and
+others), new ones in every run; ``--seed`` repeats a run. The methods that could give the reference, exact and
+quadrature, are excluded. It prints a table by family, and every answer that is trusted and off by more than 5 standard
+errors, with the command that repeats it. The exit status is 1 if there is such an answer, or a proven bound on the
+wrong side.
 ``--json`` saves the rows, and ``--before`` lists the models that were trusted and right in an earlier run of the same
 seed and are not trusted now. ``--families first_order`` stands for all families of first-order transitions,
-``ordinary`` for the others.
+``machines`` for those of RBMs, ``polynomials`` for those with terms of three and more spins, ``ordinary`` for the
+others.
 
 Two processes with one thread each. With ``--work``, the default, answers depend on the seed alone. With a ``--budget``
 in seconds they depend on the clock.
@@ -37,11 +39,12 @@ from benchmarks.harness import processor, table
 from benchmarks.known_models import FAMILIES as ORDINARY
 from benchmarks.known_models import Known
 from benchmarks.machine_models import MACHINES
+from benchmarks.polynomial_models import POLYNOMIALS
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 EXCLUDED = ("exact", "quadrature")
 MOST_ERRORS = 5.0
-FAMILIES = ORDINARY | FIRST_ORDER | MACHINES
+FAMILIES = ORDINARY | FIRST_ORDER | MACHINES | POLYNOMIALS
 # Operations per model; more at a first-order transition with more spins than this.
 WORK, SPINS_OF_MORE_WORK, MORE_WORK = 1e9, 150, 1e10
 # The references are rounded; answers that agree within that are right, whatever their error bars.
@@ -183,8 +186,8 @@ def honesty_table(rows: Sequence[Row]) -> str:
 
 
 def by_group(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Return the rows of ordinary families, of first-order transitions and of machines, with a name for each."""
-    groups = {"ordinary": ORDINARY, "first order": FIRST_ORDER, "machines": MACHINES}
+    """Return the rows of ordinary families, first-order transitions, machines and polynomials, with names."""
+    groups = {"ordinary": ORDINARY, "first order": FIRST_ORDER, "machines": MACHINES, "polynomials": POLYNOMIALS}
     parts = [(name, [row for row in rows if row["family"] in families]) for name, families in groups.items()]
     return [(name, part) for name, part in parts if part]
 
@@ -231,6 +234,7 @@ def section(title: str, rows: Sequence[Row]) -> str:
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     groups = {"ordinary": list(ORDINARY), "first_order": list(FIRST_ORDER), "machines": list(MACHINES)}
+    groups["polynomials"] = list(POLYNOMIALS)
     parser.add_argument("--families", nargs="+", choices=[*groups, *FAMILIES], default=list(groups), metavar="NAME")
     parser.add_argument("--models", type=int, default=10, help="models of each family")
     parser.add_argument("--first", type=int, default=0, help="number of the first model of each family")

@@ -26,13 +26,15 @@ truth = np.array([sz.log_z(model, "exact").log_z for model in models])
 bp = [sz.log_z(model, "bp", max_iter=1000) for model in models]
 brackets = [sz.bounds(model, work=1e8, exclude=["exact", "states"]) for model in models]
 lower, upper = np.array([[b.lower, b.upper] for b in brackets]).T
-auto = [sz.log_z(model, work=3e8, exclude=["exact", "quadrature", "wmbe", "mps"]) for model in models]
+left_out = ["exact", "quadrature", "wmbe", "mps"]
+auto = [sz.log_z(model, work=3e8, exclude=left_out) for model in models]
 
 # %%
 # ``status`` says whether the messages converged. That is not enough: converged messages can be
 # wrong. ``trusted`` is never True for loopy belief propagation, since it gives no error bar.
 for s, found, exact in zip(strengths, bp, truth, strict=True):
-    print(f"s = {s:4.2f}  error {found.log_z - exact:+9.4f}  trusted {found.trusted!s:5}  {found.status}")
+    error = found.log_z - exact
+    print(f"s = {s:4.2f}  error {error:+9.4f}  trusted {found.trusted!s:5}  {found.status}")
 
 # %%
 # The bracket is proven, so an estimate outside it is certainly wrong (crosses). An estimate inside
@@ -41,7 +43,7 @@ for s, found, exact in zip(strengths, bp, truth, strict=True):
 value = np.array([found.log_z for found in bp])
 settled = np.array([bool(found.status.converged) for found in bp])
 outside = (value < lower) | (value > upper)
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.4), constrained_layout=True)
+figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 left.fill_between(strengths, lower - truth, upper - truth, color="#d6e4f0", label="proven bracket")
 left.axhline(0, color="black", linewidth=0.8)
 left.plot(strengths, value - truth, color="#c0392b", linewidth=1)
@@ -52,16 +54,20 @@ for chosen, marker, label in (
 ):
     if chosen.any():
         left.plot(strengths[chosen], (value - truth)[chosen], marker, color="#c0392b", label=label)
-left.set(xlabel="strength of the couplings", ylabel="estimate minus the true log Z", xscale="log", yscale="symlog")
+left.set(xlabel="strength of the couplings", ylabel="estimate minus the true log Z")
+left.set(xscale="log", yscale="symlog")
+left.set_title("Belief propagation and the bracket")
 left.legend(frameon=False, loc="upper left")
 
+# sphinx_gallery_thumbnail_number = 2
+figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 error = np.maximum(np.abs(value - truth), 1e-12)
 bars = np.array([found.std_error or 0.0 for found in auto])
 right.loglog(strengths, error, "o-", color="#c0392b", label="BP: error; it has no error bar")
-right.loglog(
-    strengths, [abs(a.log_z - t) for a, t in zip(auto, truth, strict=True)], "s", color="#2471a3", label="auto: error"
-)
+off = [abs(found.log_z - exact) for found, exact in zip(auto, truth, strict=True)]
+right.loglog(strengths, off, "s", color="#2471a3", label="auto: error")
 right.loglog(strengths, bars, "_", color="#2471a3", markersize=16, label="auto: its error bar")
 right.set(xlabel="strength of the couplings", ylabel="size of the error")
+right.set_title("Errors and error bars")
 right.legend(frameon=False)
 plt.show()

@@ -36,8 +36,11 @@ fine = np.linspace(betas[0], betas[-1], 141)
 
 def kaufman(side, step=1e-3):
     """Return the heat capacity per spin by differences of the exact log Z."""
-    log_z = np.array([[sz.closed_forms.torus(side, side, b + k * step) for k in (-1, 0, 1)] for b in fine])
-    return fine**2 * (log_z[:, 0] - 2 * log_z[:, 1] + log_z[:, 2]) / step**2 / side**2
+    low, mid, high = (
+        np.array([sz.closed_forms.torus(side, side, beta + shift) for beta in fine])
+        for shift in (-step, 0, step)
+    )
+    return fine**2 * (low - 2 * mid + high) / step**2 / side**2
 
 
 yang = np.where(fine > critical, np.maximum(1 - np.sinh(2 * fine) ** -4, 0) ** 0.125, 0.0)
@@ -47,30 +50,30 @@ yang = np.where(fine > critical, np.maximum(1 - np.sinh(2 * fine) ** -4, 0) ** 0
 # -----------
 # Dots are computed, with error bars of two standard errors. Lines are formulas. As the lattice
 # grows, the peak grows and moves toward the critical point, the dotted line.
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), constrained_layout=True)
+figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 for found, side, color in ((small, 8, "#2471a3"), (large, 20, "#c0392b")):
     left.plot(fine, kaufman(side), color=color, linewidth=1)
     error = 2 * found.heat_capacity_error / found.n
-    left.errorbar(betas, found.heat_capacity / found.n, error, fmt="o", markersize=4, color=color, capsize=2)
+    style = {"fmt": "o", "markersize": 4, "color": color, "capsize": 2}
+    left.errorbar(betas, found.heat_capacity / found.n, error, **style)
 left.plot([], [], "k-", linewidth=1, label="Kaufman")
 left.plot([], [], "o", color="#2471a3", label="8 x 8, exact")
 left.plot([], [], "o", color="#c0392b", label="20 x 20, annealed")
 left.plot(fine, kaufman(200), color="0.6", linewidth=1, linestyle="--", label="200 x 200, Kaufman")
-left.set(xlabel="beta", ylabel="heat capacity per spin", ylim=(0, 2.7))
-left.legend(frameon=False, fontsize=9, loc="upper left")
+left.set(title="Heat capacity", xlabel="beta", ylabel="heat capacity per spin", ylim=(0, 2.7))
+left.legend(frameon=False, loc="upper left")
+
+figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 right.plot(fine, yang, "k-", linewidth=1, label="Yang's formula, infinite lattice")
 right.errorbar(
     betas,
     large.abs_magnetization,
     2 * large.abs_magnetization_error,
-    fmt="o",
-    markersize=4,
-    color="#c0392b",
-    capsize=2,
     label="20 x 20, annealed",
+    **style,
 )
-right.set(xlabel="beta", ylabel="mean of |magnetization|", ylim=(0, 1))
-right.legend(frameon=False, fontsize=9, loc="upper left")
+right.set(title="Magnetization", xlabel="beta", ylabel="mean of |magnetization|", ylim=(0, 1.05))
+right.legend(frameon=False, loc="upper left")
 for panel in (left, right):
     panel.axvline(critical, color="black", linestyle=":", linewidth=1)
 plt.show()

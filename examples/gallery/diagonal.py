@@ -18,9 +18,8 @@ import spectralz as sz
 # The couplings are random, and stronger toward the middle.
 side = 24
 row, column = np.divmod(np.arange(side**2), side)
-edges = np.array(
-    [(i, i + 1) for i in range(side**2) if column[i] < side - 1] + [(i, i + side) for i in range(side**2 - side)]
-)
+across = [(i, i + 1) for i in range(side**2) if column[i] < side - 1]
+edges = np.array(across + [(i, i + side) for i in range(side**2 - side)])
 middle = (side - 1) / 2
 distance = np.hypot(row - middle, column - middle) / side
 strength = 0.1 + np.exp(-((distance[edges].mean(axis=1) / 0.22) ** 2))
@@ -49,17 +48,22 @@ choices = {
 betas = np.array([0.1, 0.3, 0.5, 1.0, 1.5, 2.0])
 truth = np.array([sz.log_z(beta * model, "mps", bond=16, samples=0).log_z for beta in betas])
 
-figure = plt.figure(figsize=(11, 6.4), constrained_layout=True)
-top, bottom = figure.subfigures(2, 1, height_ratios=[1.15, 1])
-panels = top.subplots(1, 3)
-largest = max(y.max() for y in choices.values())
-for panel, (name, y) in zip(panels, choices.items(), strict=True):
-    image = panel.imshow(y.reshape(side, side), cmap="inferno", vmin=0, vmax=largest)
-    panel.set(title=f"{name}\n-Tr D = {y.sum():.1f}", xticks=[], yticks=[])
-top.colorbar(image, ax=panels, label="-D", shrink=0.85)
-panel = bottom.subplots()
+figure, panel = plt.subplots(figsize=(7, 4), layout="constrained")
 for (name, y), color in zip(choices.items(), ("0.6", "#2471a3", "#c0392b"), strict=True):
-    panel.plot(betas, (model.n * np.log(2) + betas * y.sum() - truth) / model.n, "o-", color=color, label=name)
+    bound = model.n * np.log(2) + betas * y.sum()
+    panel.plot(betas, (bound - truth) / model.n, "o-", color=color, label=name)
 panel.set(xlabel="beta", ylabel="upper bound minus log Z, per spin", ylim=(0, None))
 panel.legend(frameon=False)
+plt.show()
+
+# %%
+# The diagonals, at the places of the spins. The best one is large where couplings are strong, and
+# smaller where they contradict each other.
+largest = max(y.max() for y in choices.values())
+# sphinx_gallery_thumbnail_number = 4
+for name, y in choices.items():
+    figure, panel = plt.subplots(figsize=(3.8, 3.6), layout="constrained")
+    image = panel.imshow(y.reshape(side, side), cmap="inferno", vmin=0, vmax=largest)
+    panel.set(title=f"{name}\n-Tr D = {y.sum():.1f}", xticks=[], yticks=[])
+    figure.colorbar(image, label="-D", shrink=0.85)
 plt.show()

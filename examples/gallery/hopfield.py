@@ -44,10 +44,14 @@ overlaps = {n: [overlap(n, t) for t in temperatures] for n in sizes}
 # rises. Pictures have many pixels in common; the couplings of the pseudo-inverse rule take that
 # into account.
 digits = load_digits()
-chosen = [np.kron(digits.images[digits.target == d][0] > 7, np.ones((2, 2))).ravel() * 2 - 1 for d in (3, 4, 7)]
+chosen = [
+    np.kron(digits.images[digits.target == d][0] > 7, np.ones((2, 2))).ravel() * 2 - 1
+    for d in (3, 4, 7)
+]
 patterns = np.array(chosen)
 values, directions = np.linalg.eigh(np.linalg.inv(patterns @ patterns.T))
-stored = directions.T @ patterns  # A = sum_k values_k stored_k stored_k' / 2 projects on the patterns
+# A = sum_k values_k stored_k stored_k' / 2 projects on the patterns.
+stored = directions.T @ patterns
 top = np.arange(256) < 128
 shown = (0.3, 0.6, 1.0, 2.0)
 
@@ -59,20 +63,22 @@ def recall(pattern, temperature):
     return sz.marginals(memory, given=evidence, pairs=False).mean
 
 
-figure = plt.figure(figsize=(11, 4.6), constrained_layout=True)
-left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15])
-panel = left.subplots()
+figure, panel = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 panel.plot(fine, theory, "k-", linewidth=1, label="theory, infinitely many spins")
 for n, marker in zip(sizes, "so", strict=True):
     panel.plot(temperatures, overlaps[n], marker, markersize=4, label=f"{n:,} spins")
 panel.set(xlabel="temperature", ylabel="overlap with the nearest pattern", ylim=(0, 1.05))
+panel.set_title("Memory at all temperatures")
 panel.legend(frameon=False)
-for number, row in enumerate(right.subplots(3, len(shown) + 1)):
+
+figure, rows = plt.subplots(3, len(shown) + 1, figsize=(5.6, 3.8), layout="constrained")
+for number, row in enumerate(rows):
     pattern = patterns[number]
     images = [np.where(top, pattern, 0)] + [recall(pattern, t) for t in shown]
-    for axes, image, title in zip(row, images, ["given", *(f"T = {t}" for t in shown)], strict=True):
+    titles = ["given", *(f"T = {t}" for t in shown)]
+    for axes, image, title in zip(row, images, titles, strict=True):
         axes.imshow(-image.reshape(16, 16), cmap="gray", vmin=-1, vmax=1)
         axes.set(xticks=[], yticks=[])
         if number == 0:
-            axes.set_title(title, fontsize=9)
+            axes.set_title(title, fontsize=11)
 plt.show()

@@ -26,20 +26,18 @@ betas = (0.2, 0.4, 0.6)
 maps = [sz.marginals(beta * magnet, "mps", bond=12, samples=200, pairs=False) for beta in betas]
 for beta, found in zip(betas, maps, strict=True):
     assert found.estimate.trusted
-    print(
-        f"beta = {beta}: log Z = {found.estimate.log_z:.6f} ± {found.estimate.std_error:.1g}, {found.estimate.status}"
-    )
+    answer = found.estimate
+    print(f"beta = {beta}: log Z = {answer.log_z:.6f} ± {answer.std_error:.1g}, {answer.status}")
 
 # %%
 # At high temperature spins follow their own fields. At low temperature they agree with their
 # neighbors, and domains appear. In the white walls between them both signs are likely.
-figure, panels = plt.subplots(1, 4, figsize=(13, 3.5), constrained_layout=True)
-panels[0].imshow(field.reshape(side, side), cmap="RdBu", vmin=-2, vmax=2)
-panels[0].set_title("the local fields")
-for panel, beta, found in zip(panels[1:], betas, maps, strict=True):
-    image = panel.imshow(found.mean.reshape(side, side), cmap="RdBu", vmin=-1, vmax=1)
-    panel.set_title(f"means at beta = {beta}")
-for panel in panels:
-    panel.set(xticks=[], yticks=[])
-figure.colorbar(image, ax=panels, shrink=0.8)
+pictures = {"the local fields": field / 2}
+pictures |= {f"means at beta = {beta}": found.mean for beta, found in zip(betas, maps, strict=True)}
+# sphinx_gallery_thumbnail_number = 4
+for title, values in pictures.items():
+    figure, panel = plt.subplots(figsize=(4.6, 4), layout="constrained")
+    image = panel.imshow(values.reshape(side, side), cmap="RdBu", vmin=-1, vmax=1)
+    panel.set(title=title, xticks=[], yticks=[])
+    figure.colorbar(image, shrink=0.9)
 plt.show()

@@ -28,7 +28,8 @@ train, test = active[::2], active[1::2]
 pairs = sz.fit(train, graph="chosen")
 alone = sz.fit(train, graph=[])
 print(pairs)
-print(f"test log-likelihood per picture: {pairs.score(test):.3f} with pairs, {alone.score(test):.3f} without")
+print("test log-likelihood per picture:")
+print(f"{pairs.score(test):.3f} with pairs, {alone.score(test):.3f} without")
 
 # %%
 # The model also predicts what it was not fitted to: how often each pattern of activity occurs. For
@@ -38,7 +39,8 @@ groups = [*np.arange(16).reshape(4, 4), *np.arange(16).reshape(4, 4).T]
 
 def pattern_rates(states):
     """Return how often each pattern of each group occurs."""
-    return np.array([np.bincount(states[:, group] @ [1, 2, 4, 8], minlength=16) / len(states) for group in groups])
+    patterns = [states[:, group] @ [1, 2, 4, 8] for group in groups]
+    return np.array([np.bincount(each, minlength=16) / len(states) for each in patterns])
 
 
 observed = pattern_rates(test)
@@ -48,7 +50,7 @@ by_none = pattern_rates(sz.sample(alone.model, 100_000, seed=0) > 0)
 # %%
 # The couplings, drawn at the places of the cells: neighbors along a stroke are active together
 # (red), cells across a stroke exclude each other (blue).
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), constrained_layout=True)
+figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 cell = np.stack([np.arange(16) % 4, -(np.arange(16) // 4)], axis=1)
 edges, weights = pairs.model.edges()
 for (i, j), weight in sorted(zip(edges, weights, strict=True), key=lambda each: abs(each[1])):
@@ -56,16 +58,23 @@ for (i, j), weight in sorted(zip(edges, weights, strict=True), key=lambda each: 
     curve = np.array([cell[i], (cell[i] + cell[j]) / 2 + bend, cell[j]])
     t = np.linspace(0, 1, 20)[:, None]
     line = (1 - t) ** 2 * curve[0] + 2 * t * (1 - t) * curve[1] + t**2 * curve[2]
-    left.plot(*line.T, color="#c0392b" if weight > 0 else "#2471a3", linewidth=7 * abs(weight), alpha=0.8)
-left.scatter(*cell.T, s=500, c=ink.mean(axis=0), cmap="Greys", vmin=-4, vmax=20, edgecolor="black", zorder=3)
-left.set(title=f"{len(weights)} couplings between 16 cells", aspect="equal", xlim=(-0.6, 3.6), ylim=(-3.6, 0.6))
+    color = "#c0392b" if weight > 0 else "#2471a3"
+    left.plot(*line.T, color=color, linewidth=7 * abs(weight), alpha=0.8)
+shade = {"c": ink.mean(axis=0), "cmap": "Greys", "vmin": -4, "vmax": 20}
+left.scatter(*cell.T, s=500, edgecolor="black", zorder=3, **shade)
+left.set(aspect="equal", xlim=(-0.6, 3.6), ylim=(-3.6, 0.6))
+left.set_title(f"{len(weights)} couplings between 16 cells")
 left.axis("off")
-right.loglog(
-    observed.ravel(), by_none.ravel(), "s", color="#2471a3", markersize=3.5, alpha=0.6, label="independent cells"
-)
-right.loglog(observed.ravel(), by_pairs.ravel(), "o", color="#c0392b", markersize=4, label="model with pairs")
+
+figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+for rates, marker, color, label in (
+    (by_none, "s", "#2471a3", "independent cells"),
+    (by_pairs, "o", "#c0392b", "model with pairs"),
+):
+    right.loglog(observed.ravel(), rates.ravel(), marker, color=color, markersize=4, label=label)
 right.plot([1e-3, 0.5], [1e-3, 0.5], "k-", linewidth=0.8)
-right.set(xlabel="observed on test pictures", ylabel="predicted", xlim=(8e-4, 0.6), ylim=(8e-4, 0.6))
+right.set(xlabel="observed on test pictures", ylabel="predicted")
+right.set(xlim=(8e-4, 0.6), ylim=(8e-4, 0.6))
 right.set_title("how often a pattern of four cells occurs")
 right.legend(frameon=False)
 plt.show()

@@ -50,23 +50,28 @@ betas = np.geomspace(0.3, 30, 60)
 curves = sz.thermodynamics(model, betas)
 chosen = np.array([sz.marginals(beta * model, pairs=False).probability[:, 1] for beta in betas])
 
-figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 4.2), constrained_layout=True)
+figure, left = plt.subplots(figsize=(5.6, 4.4), layout="constrained")
 soft = sz.marginals(4.0 * model, pairs=False).probability[:, 1]
 for i, j in bqm.quadratic:
     left.plot(*place[[i, j]].T, color="0.8", linewidth=2 * bqm.quadratic[i, j], zorder=1)
-dots = left.scatter(*place.T, s=220 * worth, c=soft, cmap="viridis", vmin=0, vmax=1, edgecolor="black", zorder=2)
-left.scatter(*place[best.state > 0].T, s=25, marker="x", color="#c0392b", zorder=3, label="best plan")
+shade = {"c": soft, "cmap": "viridis", "vmin": 0, "vmax": 1}
+dots = left.scatter(*place.T, s=220 * worth, edgecolor="black", zorder=2, **shade)
+built = place[best.state > 0]
+left.scatter(*built.T, s=25, marker="x", color="#c0392b", zorder=3, label="best plan")
 left.set(title="P(mast) at beta = 4; lines disturb", xticks=[], yticks=[], aspect="equal")
 left.legend(loc="lower left")
-figure.colorbar(dots, ax=left, shrink=0.6)
+figure.colorbar(dots, shrink=0.8)
 
+figure, middle = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 for i in range(28):
-    middle.semilogx(betas, chosen[:, i], color="#2471a3" if best.state[i] > 0 else "#c0392b", linewidth=1)
+    color = "#2471a3" if best.state[i] > 0 else "#c0392b"
+    middle.semilogx(betas, chosen[:, i], color=color, linewidth=1)
 middle.plot([], [], color="#2471a3", label="in the best plan")
 middle.plot([], [], color="#c0392b", label="not in it")
-middle.set(xlabel="beta", ylabel="P(mast)")
+middle.set(title="Every site, at all temperatures", xlabel="beta", ylabel="P(mast)")
 middle.legend(frameon=False)
 
+figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 right.loglog(betas, np.exp(curves.entropy), color="black")
-right.set(xlabel="beta", ylabel="exp(entropy): plans to choose from")
+right.set(title="How many plans", xlabel="beta", ylabel="exp(entropy): plans to choose from")
 plt.show()

@@ -37,20 +37,22 @@ print(f"independent pixels: {independent:.2f}")
 
 # %%
 # More hidden units help, but less on new pictures than on training pictures. The error bars are
-# smaller than the marks. Right: samples of the visible units of the largest RBM.
-figure = plt.figure(figsize=(10, 4.2), constrained_layout=True)
-left, right = figure.subfigures(1, 2)
-panel = left.subplots()
+# smaller than the marks. The second picture shows samples of the visible units of the largest RBM.
+figure, panel = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 for found, label, marker in ((on_train, "training pictures", "s"), (on_test, "test pictures", "o")):
     values, errors = [f.log_likelihood for f in found], [2 * (f.std_error or 0.0) for f in found]
     panel.errorbar(sizes, values, errors, marker=marker, capsize=3, label=label)
 panel.axhline(independent, color="0.5", linestyle=":", label="independent pixels, test")
 panel.set(xscale="log", xlabel="hidden units", ylabel="log-likelihood per picture (nats)")
+panel.set_title("Likelihood")
 panel.set_xticks(sizes, sizes)
 panel.minorticks_off()
 panel.legend(frameon=False)
+
+# sphinx_gallery_thumbnail_number = 2
 dreams = sz.sample(machines[-1], 24, seed=1, work=3e8)[:, :64].reshape(-1, 8, 8)
-for axes, dream in zip(right.subplots(4, 6).flat, dreams, strict=True):
+figure, panels = plt.subplots(4, 6, figsize=(5.4, 3.8), layout="constrained")
+for axes, dream in zip(panels.flat, dreams, strict=True):
     axes.imshow(1 - dream, cmap="gray", vmin=0, vmax=1)
     axes.set(xticks=[], yticks=[])
 plt.show()

@@ -35,7 +35,8 @@ edges = np.concatenate(
 )
 color = picture.reshape(-1, 3)
 distance = np.sum((color[edges[:, 0]] - color[edges[:, 1]]) ** 2, axis=1)
-model = sz.Ising.from_edges(rows * columns, edges, 0.8 * np.exp(-distance / 0.02) + 0.1, field=field.ravel())
+weights = 0.8 * np.exp(-distance / 0.02) + 0.1
+model = sz.Ising.from_edges(rows * columns, edges, weights, field=field.ravel())
 print(model)
 
 # %%
@@ -49,8 +50,9 @@ print(best)
 # %%
 # The last picture shows what a single segmentation cannot: the entropy of every pixel, bright where
 # the model is uncertain.
-probability = means.probability[:, 1].reshape(rows, columns)
-entropy = -np.sum(means.probability * np.log2(np.clip(means.probability, 1e-12, 1)), axis=1).reshape(rows, columns)
+P = means.probability
+probability = P[:, 1].reshape(rows, columns)
+entropy = -np.sum(P * np.log2(np.clip(P, 1e-12, 1)), axis=1).reshape(rows, columns)
 shown = (
     ("photograph", picture, {}),
     ("evidence of each pixel", evidence, {"cmap": "coolwarm", "vmin": -1, "vmax": 1}),
@@ -59,8 +61,9 @@ shown = (
     ("probability of flower", probability, {"cmap": "gray", "vmin": 0, "vmax": 1}),
     ("doubt (bits)", entropy, {"cmap": "magma", "vmin": 0, "vmax": 1}),
 )
-figure, panels = plt.subplots(2, 3, figsize=(10, 6), constrained_layout=True)
-for panel, (title, image, style) in zip(panels.flat, shown, strict=True):
+# sphinx_gallery_thumbnail_number = 5
+for title, image, style in shown:
+    figure, panel = plt.subplots(figsize=(4, 3.6), layout="constrained")
     panel.imshow(image, **style)
     panel.set(title=title, xticks=[], yticks=[])
 plt.show()

@@ -33,14 +33,19 @@ print(f"the input is on in {np.mean(states[:, -1] > 0):.0%} of the bins")
 
 # %%
 # What is recorded are spike times: a cell that is active in a bin fires somewhere in it.
-spikes = [(np.flatnonzero(states[:, i] > 0) + rng.random(np.sum(states[:, i] > 0))) * BIN for i in range(CELLS)]
+spikes = [
+    (np.flatnonzero(states[:, i] > 0) + rng.random(np.sum(states[:, i] > 0))) * BIN
+    for i in range(CELLS)
+]
 
 # %%
 # From spikes to words
 # --------------------
 # A word has one letter per cell: 1 if it fired in the bin.
-words = np.array([np.histogram(times, bins=WORDS, range=(0, WORDS * BIN))[0] > 0 for times in spikes]).T
-print(f"{words.shape[0]} words of {words.shape[1]} cells, {words.mean() / BIN:.1f} spikes per second and cell")
+words = np.array(
+    [np.histogram(times, bins=WORDS, range=(0, WORDS * BIN))[0] > 0 for times in spikes]
+).T
+print(f"{len(words)} words of {CELLS} cells, {words.mean() / BIN:.1f} spikes per second and cell")
 
 # %%
 # The model of pairs
@@ -60,10 +65,12 @@ rate = words.mean(axis=0)
 alone = float(-(rate * np.log2(rate) + (1 - rate) * np.log2(1 - rate)).sum())
 by_pairs = sz.entropy(fit.model, base=2, budget=5)
 whole = sz.entropy(truth, base=2)
-on = sz.predict(truth, np.hstack([states[:2000, :-1], np.full((2000, 1), np.nan)])).probability[:, -1]
+cells = np.hstack([states[:2000, :-1], np.full((2000, 1), np.nan)])
+on = sz.predict(truth, cells).probability[:, -1]
 input_left = float(np.mean(-(on * np.log2(on) + (1 - on) * np.log2(1 - on))))
 true_entropy = float(whole) - input_left
-print(f"independent {alone:.2f} bits, pairs {float(by_pairs):.2f} ± {by_pairs.std_error:.2f}, truth {true_entropy:.2f}")
+print(f"independent {alone:.2f} bits, truth {true_entropy:.2f} bits")
+print(f"pairs {float(by_pairs):.2f} ± {by_pairs.std_error:.2f} bits")
 fraction = (alone - float(by_pairs)) / (alone - true_entropy)
 print(f"multi-information {alone - true_entropy:.2f} bits, of which pairs explain {fraction:.0%}")
 
@@ -71,9 +78,10 @@ print(f"multi-information {alone - true_entropy:.2f} bits, of which pairs explai
 # What pairs miss shows in numbers that the model was not fitted to: how many cells are active at a
 # time, and third moments. Mind the limits of such an analysis. Words are taken for independent and
 # the recording for stationary. With fewer words, entropies of fitted models are too small. A common
-# input looks like many weak couplings, and which cells are coupled is not which cells are connected.
+# input looks like many weak couplings, and which cells are coupled is not which cells are
+# connected.
 test = fit.goodness()
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), constrained_layout=True)
+figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 numbers = np.arange(CELLS + 1)
 by_chance = np.ones(1)
 for probability in rate:
@@ -84,8 +92,11 @@ for values, style, label in (
     (by_chance, "--", "independent cells"),
 ):
     left.semilogy(numbers, values, style, markersize=4, label=label)
-left.set(xlabel="active cells", ylabel="probability", xlim=(0, 25), ylim=(1e-4, 1), title="how many are active")
+left.set(xlabel="active cells", ylabel="probability", xlim=(0, 25), ylim=(1e-4, 1))
+left.set_title("how many are active")
 left.legend(frameon=False)
+
+figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 right.plot(test.third_predicted, test.third_observed, ".", markersize=3, color="#c0392b")
 right.axline((0, 0), slope=1, color="black", linewidth=0.8)
 right.set(xlabel="model", ylabel="data", title="third moments E[x x' x'']")

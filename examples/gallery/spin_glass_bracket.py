@@ -37,17 +37,21 @@ high = np.array([b.upper if b.interval.high is None else b.interval.high for b i
 assert np.all(lower <= log_z + 3 * estimate.log_z_error)
 assert np.all(log_z - 3 * estimate.log_z_error <= upper)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), constrained_layout=True)
+figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 left.fill_between(betas, -upper * per_spin, -lower * per_spin, color="#d6e4f0", label="proven")
-left.fill_between(betas, -high * per_spin, -low * per_spin, color="#7fb3d5", label="with probability 99.9%")
+likely = {"color": "#7fb3d5", "label": "with probability 99.9%"}
+left.fill_between(betas, -high * per_spin, -low * per_spin, **likely)
 left.plot(betas, -log_z * per_spin, "k.-", linewidth=1, label="estimate")
 left.set(xlabel="beta", ylabel="free energy per spin", xscale="log", ylim=(-2.8, -1.55))
+left.set_title("The bracket")
 left.legend(frameon=False, loc="lower right")
 
+figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 right.fill_between(betas, (lower - log_z) / glass.n, (upper - log_z) / glass.n, color="#d6e4f0")
 right.fill_between(betas, (low - log_z) / glass.n, (high - log_z) / glass.n, color="#7fb3d5")
 right.errorbar(betas, 0 * betas, 2 * estimate.log_z_error / glass.n, fmt="k.", capsize=2)
 right.set(xlabel="beta", ylabel="log Z per spin, minus the estimate", xscale="log")
+right.set_title("Seen from the estimate")
 for panel in (left, right):
     panel.set_xticks([0.2, 0.5, 1.0, 2.0], ["0.2", "0.5", "1", "2"])
     panel.minorticks_off()

@@ -24,7 +24,7 @@ from spectralz.inference import (
     thermodynamics,
 )
 from spectralz.io import read, write
-from spectralz.io.interop import from_dimod, from_networkx, from_pandas, from_qubo
+from spectralz.io.interop import from_dimod, from_networkx, from_pandas, from_polynomial, from_qubo
 from spectralz.learning import IsingEstimator, fit
 from spectralz.methods import (
     Annealing,
@@ -45,7 +45,7 @@ from spectralz.methods import (
     TreeReweighted,
     WeightedMiniBucket,
 )
-from spectralz.model import RBM, Ising
+from spectralz.model import RBM, Ising, Polynomial
 from spectralz.parts.sdp.diagonal import DiagonalSDP, diagonal_sdp
 from spectralz.portfolio.auto import Auto
 from spectralz.registry import METHODS, PAPER_SETTINGS
@@ -107,6 +107,7 @@ __all__ = [
     "MeanField",
     "Method",
     "MiniBucket",
+    "Polynomial",
     "Prediction",
     "Quadrature",
     "Quantity",
@@ -135,6 +136,7 @@ __all__ = [
     "from_dimod",
     "from_networkx",
     "from_pandas",
+    "from_polynomial",
     "from_qubo",
     "generators",
     "log_prob",

@@ -19,7 +19,7 @@ from spectralz._support.progress import report
 from spectralz._support.settings import using_settings
 from spectralz.errors import InaccurateWarning, SpectralzError
 from spectralz.inference import bounds, log_z, map_state, marginals, sample, thermodynamics
-from spectralz.model import Ising
+from spectralz.model import Ising, Model, Polynomial
 from spectralz.registry import METHODS
 
 if TYPE_CHECKING:
@@ -60,6 +60,13 @@ class Compilation:
         How many compilations were needed now; the rest was found on disk.
     folder
         Where they are kept, or None if no folder is writable.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> done = sz.Compilation(kernels=300, compiled=0, folder="~/.cache/spectralz")
+    >>> f"{done.compiled} of {done.kernels} compiled"
+    '0 of 300 compiled'
     """
 
     kernels: int
@@ -71,18 +78,23 @@ def warm_up(*, backwards: bool = False) -> Compilation:
     """Compile every kernel, or load what was compiled before, by running all methods on small models.
 
     Kernels are compiled on first use and kept on disk, so this is never necessary. It is useful for container images
-    and before timing measurements. It takes about a minute, once.
+    and before timing measurements. It takes one to two minutes, once.
 
     Parameters
     ----------
     backwards
         Begin at the other end. Two processes, one of them backwards, meet in the middle and take half as long.
 
+    Returns
+    -------
+    Compilation
+        How many kernels there are, how many were compiled, and where they are kept.
+
     Examples
     --------
     >>> import spectralz as sz
     >>> sz.warm_up().compiled  # doctest: +SKIP
-    44
+    147
     >>> sz.warm_up().compiled  # doctest: +SKIP
     0
     """
@@ -127,6 +139,9 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
         partial(log_z, _ring(200), "sdp"),  # small models are treated as dense there
         partial(log_z, _ring(MANY_SPINS + 1).scaled(0.1), "ep", restarts=1),
         partial(log_z, huge, "annealing", population=50, block_width=0),
+        partial(log_z, Polynomial({(0, 1, 2): 1e30, (0, 1): -1e30}), "annealing", population=50),
+        partial(log_z, Polynomial({(0, 1, 2): 1.0, (2, 3): 1.0}), "bp"),
+        partial(log_z, _small_models()[-1], "annealing", population=2, level=0.5),
         partial(log_z, layers, "annealing", population=50),
         partial(log_z, magnet, "annealing", population=50, clusters=True),
         partial(log_z, _small_models()[0], "annealing", population=2, level=0.5),
@@ -175,7 +190,7 @@ def _times_compiled(kernels: list[Any]) -> int:
     return sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels)
 
 
-def _calls(model: Ising) -> Iterator[Callable[[], object]]:
+def _calls(model: Model) -> Iterator[Callable[[], object]]:
     """Yield every call that can be made with a model."""
     yield partial(bounds, model, budget=0.1)
     yield partial(map_state, model)
@@ -189,14 +204,15 @@ def _calls(model: Ising) -> Iterator[Callable[[], object]]:
                 yield partial(sample, model, 2, name, **options)
 
 
-def _small_models() -> tuple[Ising, ...]:
-    """Return models of all kinds: frustrated and cold, dense and sparse; a tree; low rank of either sign."""
+def _small_models() -> tuple[Model, ...]:
+    """Return models of all kinds: frustrated, cold, dense, sparse; trees; low rank of either sign; large terms."""
     field = np.linspace(-1.0, 1.0, 6)
     coupling = 2.0 * (-1.0) ** np.outer(np.arange(6), np.arange(6))
     tree = Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, -1.0])
     positive = Ising.from_factors(field, [0.1], np.ones((1, 6)))
     negative = Ising.from_factors(field, [-0.1], np.ones((1, 6)))
-    return Ising(field, coupling), _ring(5), _ring(6), tree, positive, negative
+    loops = Polynomial({(0, 1, 2): 2.0, (1, 2, 3): -2.0, (0, 3): 1.0, (0,): 0.5})
+    return Ising(field, coupling), _ring(5), _ring(6), tree, positive, negative, loops
 
 
 def _ring(n: int) -> Ising:

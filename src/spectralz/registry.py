@@ -35,8 +35,8 @@ METHODS: Mapping[str, type[methods.Method]] = {
         methods.ConvexMeanField,
     )
 }
+"""The classes of all methods by their short names: ``METHODS["bp"](max_iter=50)`` is a method."""
 
-# The labels of the paper's figures (Sec. 4.1); log_z and compare take them as names.
 PAPER_SETTINGS: Mapping[str, methods.Method] = {
     "Ours": methods.Spectral(factor="dp", restarts=0),
     "BP-200": methods.BeliefPropagation(max_iter=200),
@@ -44,3 +44,4 @@ PAPER_SETTINGS: Mapping[str, methods.Method] = {
     "MBE-10": methods.MiniBucket(ibound=10),
     "WMBE-10": methods.WeightedMiniBucket(ibound=10),
 }
+"""Methods by the labels of the paper's figures (Sec. 4.1); log_z and compare take them as names."""

@@ -27,7 +27,10 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pi
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-DESKTOP, PHONE, SMALL_PHONE = (1280, 900), (390, 844), (360, 740)
+DESKTOP, TABLET, PHONE, SMALL_PHONE = (1280, 900), (768, 1024), (390, 844), (360, 740)
+NAMES = {DESKTOP: "desktop", TABLET: "tablet", PHONE: "phone"}
+# A command that is wider than a phone.
+LONG = "--marginals --exclude mps,states,tempering,annealing --budget 30 --html dense.html"
 # The least size of text in figures, in pixels of CSS.
 READABLE = 9.0
 
@@ -63,8 +66,12 @@ def pages(page, tmp_path_factory):
         sz.generators.complete(8, 0.5, seed=0), ["exact", "BP-200", "mf", "wmbe", "spectral", "low_rank"]
     )
     written = {
-        "answer": estimate_page(wide, "An answer", "dense.npz: 30 spins", sz.marginals(rbm)),
-        "comparison": comparison_page(table, "A comparison", "complete.uai: 8 spins"),
+        "answer": estimate_page(
+            wide, "An answer", "dense.npz: 30 spins", sz.marginals(rbm), command="spectralz solve dense.npz " + LONG
+        ),
+        "comparison": comparison_page(
+            table, "A comparison", "complete.uai: 8 spins", command="spectralz compare complete.uai"
+        ),
     }
     for name, text in written.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -382,8 +389,29 @@ def test_pages_of_answers_load_sort_and_fit_a_phone(browser, pages, name):
         assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
 
 
+@pytest.mark.parametrize("size", [DESKTOP, TABLET, PHONE], ids=NAMES.get)
+@pytest.mark.parametrize("name", ["answer", "comparison"])
+def test_no_sentence_and_no_command_is_cut_off(browser, pages, name, size):
+    browser.get(pages[name].as_uri())
+    resize(browser, size)
+    script = """for (const details of document.querySelectorAll('details')) details.open = true;
+      return [...document.querySelectorAll('.scroll, pre')].map(
+        box => [box.ariaLabel, box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight])"""
+    boxes = {label: beyond for label, *beyond in browser.execute_script(script)}
+    assert {"command", "Methods and their options"} < boxes.keys()
+    for label in boxes.keys() - {"Means"}:
+        assert boxes[label] == [0, 0], label
+    script = """return [...document.querySelectorAll('table.sentences td:last-child')].map(
+        cell => cell.getBoundingClientRect()).map(box => [box.left, box.right, box.width])"""
+    for left, right, width in browser.execute_script(script):
+        assert left >= 0
+        assert right <= size[0]
+        assert width >= 256
+    assert browser.get_log("browser") == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("size", [DESKTOP, TABLET, PHONE], ids=NAMES.get)
 @pytest.mark.parametrize("name", ["report", "answer", "comparison"])
 def test_pictures_of_the_page(browser, pages, name, size, scheme):
     browser.get(pages[name].as_uri())
@@ -394,7 +422,7 @@ def test_pictures_of_the_page(browser, pages, name, size, scheme):
     picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
     content = base64.b64decode(picture["data"])
     assert content.startswith(b"\x89PNG")
-    leave(f"{name}-{'phone' if size == PHONE else 'desktop'}-{scheme}.png", content)
+    leave(f"{name}-{NAMES[size]}-{scheme}.png", content)
 
 
 def leave(name, content):

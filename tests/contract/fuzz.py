@@ -73,6 +73,19 @@ def random_binary_model(rng: np.random.Generator) -> tuple[sz.Ising, mpmath.mpf]
     return sz.Ising.from_binary(bias, weights, offset), states.log_z_of_binary(bias, weights, offset)
 
 
+def random_polynomial(rng: np.random.Generator) -> sz.Polynomial:
+    """Draw a model of 3 to 8 spins with terms of up to 6 spins, at least one of three or more; any signs and sizes."""
+    n = int(rng.integers(3, 9))
+    share_of_extremes = rng.choice([0.0, 0.0, 0.3, 0.7])
+    sizes = [int(rng.integers(3, min(n, 6) + 1)), *rng.integers(1, min(n, 6) + 1, int(rng.integers(0, 12))).tolist()]
+    scopes = [tuple(rng.choice(n, size, replace=False).tolist()) for size in sizes]
+    weights = np.clip(_numbers(rng, share_of_extremes, len(scopes)), -LARGEST_VALUE, LARGEST_VALUE)
+    weights[0] = weights[0] or 1.0
+    offset = float(_numbers(rng, share_of_extremes, 1)[0]) * rng.choice([0.0, 0.0, 1.0])
+    model = sz.Polynomial(dict(zip(scopes, weights.tolist(), strict=True)), n, offset)
+    return model if model.higher.number else random_polynomial(rng)
+
+
 def _numbers(rng: np.random.Generator, share_of_extremes: float, *shape: int) -> np.ndarray:
     """Draw numbers of one size or of several, of one or both signs, some of them equal, some of them zero."""
     sizes = np.array([rng.choice(EXTREME if rng.random() < share_of_extremes else ORDINARY) for _ in range(4)])
@@ -117,6 +130,23 @@ METHODS: dict[str, Method] = {
     "trw": sz.TreeReweighted(max_iter=20),
     "sdp": sz.SDPBound(),
     "convex_mf": sz.ConvexMeanField(),
+}
+# Those that take terms of three and more spins; tables of mini-buckets have room for the largest.
+METHODS_FOR_TERMS: dict[str, Method] = {
+    "auto": METHODS["auto"],
+    "auto, nothing exact": METHODS["auto, nothing exact"],
+    "exact": METHODS["exact"],
+    "exact, elimination": METHODS["exact, elimination"],
+    "exact, enumeration": sz.Exact(algorithm="enumeration"),
+    "exact, slices": sz.Exact(algorithm="elimination", max_memory=8 * 256),
+    "annealing": METHODS["annealing"],
+    "states": METHODS["states"],
+    "bp": METHODS["bp"],
+    "mf": METHODS["mf"],
+    "mbe": sz.MiniBucket(ibound=6),
+    "mbe, lower": sz.MiniBucket(ibound=6, bound="lower", partition="content"),
+    "wmbe": sz.WeightedMiniBucket(ibound=6, max_iter=2),
+    "wmbe, lower": sz.WeightedMiniBucket(ibound=6, max_iter=3, bound="lower"),
 }
 # These, and the marginals of all methods, take half of the time: every tenth model will do.
 SELDOM = {
@@ -176,6 +206,8 @@ REFUSALS: dict[str, tuple[Refusal, ...]] = {
     ),
     # With the steps of the paper a second direction is too much, however small the couplings are.
     "low_rank": (*HIGH_RANK, Refusal(TooLargeError, "max_cells", lambda model: term_count(model) > 1)),
+    # Means need more tables at once, and there is no room for them.
+    "exact, slices": (Refusal(TooLargeError, "exact marginals need", lambda model: model.n > 4),),
     "tempering": (
         Refusal(
             OptionError,
@@ -185,7 +217,7 @@ REFUSALS: dict[str, tuple[Refusal, ...]] = {
     ),
 }
 # Of many models, the share that a method must answer at least.
-LEAST_ANSWERED = {"quadrature": 0.4, "low_rank": 0.4, "tempering": 0.4}
+LEAST_ANSWERED = {"quadrature": 0.4, "low_rank": 0.4, "tempering": 0.4, "exact, slices": 0.5}
 
 
 def is_predicted(name: str, model: sz.Ising, error: Exception) -> bool:
@@ -259,7 +291,7 @@ def wrong_claims(result: sz.Estimate, model: sz.Ising, truth: mpmath.mpf) -> lis
     wrong = [f"lower bound {result.lower!r}"] if result.lower is not None and result.lower > truth else []
     wrong += [f"upper bound {result.upper!r}"] if result.upper is not None and result.upper < truth else []
     # The answer itself is rounded, what is proven is beside it.
-    total = abs(model.offset) + float(np.abs(model.field).sum()) + model.storage.total
+    total = abs(model.offset) + float(np.abs(model.field).sum()) + model.storage.total + model.higher.total
     beyond, rounding = result.log_z - truth, 1e-12 * max(1.0, total)
     is_wrong = {
         sz.Kind.EXACT: abs(beyond) > LARGEST_ERROR * max(1.0, abs(truth)),
@@ -278,6 +310,11 @@ def wrong_means(found: sz.Marginals, model: sz.Ising) -> list[str]:
     for name in ("mean", "pair_mean"):
         if not np.all(np.abs(getattr(found, name)) <= 1.0):  # nor is a NaN
             wrong.append(f"{name} beyond 1, {getattr(found, name)}")
+    if found.term_mean is not None and not np.all(np.abs(found.term_mean) <= 1.0):
+        wrong.append(f"term_mean beyond 1, {found.term_mean}")
+    if found.kind is sz.Kind.EXACT and found.terms is not None:
+        off = np.abs(found.term_mean - states.means_of(model, found.terms)).max()
+        return wrong if off <= LARGEST_MEAN_ERROR else [*wrong, f"exact means of terms are off by {off:.2g}"]
     if found.kind is sz.Kind.EXACT:
         _, mean, pair_mean = states.solve(model)
         differences = [*(found.mean - mean), *(found.pair_mean - pair_mean[tuple(found.edges.T)])]

@@ -9,13 +9,16 @@ from tests.contract.fuzz import (
     CELLS_FOR_HANDOVER,
     HANDOVERS,
     METHODS,
+    METHODS_FOR_TERMS,
     broken_promises,
     random_binary_model,
     random_model,
+    random_polynomial,
 )
 
 IN_EVERY_RUN, MODELS = 50, 10_050
 BINARY_IN_EVERY_RUN, BINARY_MODELS = 50, 2_050
+POLYNOMIALS_IN_EVERY_RUN, POLYNOMIALS = 50, 550
 EACH, EACH_IF_SLOW = 50, 200
 
 
@@ -56,6 +59,23 @@ def test_what_methods_say_of_fuzzed_models_of_zeros_and_ones_is_so(first):
 @pytest.mark.parametrize("first", range(BINARY_IN_EVERY_RUN, BINARY_MODELS, EACH_IF_SLOW))
 def test_what_methods_say_of_thousands_of_fuzzed_models_of_zeros_and_ones_is_so(first):
     check_binary(first, EACH_IF_SLOW)
+
+
+def check_polynomials(first, count):
+    numbers = range(first, first + count)
+    models = {number: random_polynomial(np.random.default_rng([3, number])) for number in numbers}
+    assert broken_promises(models, METHODS_FOR_TERMS) == []
+
+
+@pytest.mark.parametrize("first", range(0, POLYNOMIALS_IN_EVERY_RUN, EACH))
+def test_what_methods_say_of_fuzzed_polynomials_is_so(first):
+    check_polynomials(first, EACH)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(POLYNOMIALS_IN_EVERY_RUN, POLYNOMIALS, EACH))
+def test_what_methods_say_of_hundreds_of_fuzzed_polynomials_is_so(first):
+    check_polynomials(first, EACH)
 
 
 @pytest.mark.parametrize(

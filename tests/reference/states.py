@@ -9,6 +9,7 @@ out term by term, and compares.
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 
 import mpmath
@@ -54,8 +55,11 @@ def whole_numbers(values: list[float] | list[Fraction]) -> tuple[list[int], int]
 def whole_log_weights(model: sz.Ising) -> tuple[list[int], int]:
     """Return integers w and a power p: w / 2^p = offset + sum_i theta_i x_i + sum_ij A_ij x_i x_j, state by state.
 
-    States come in the order of ``all_states``, with the last spin fastest; each spin doubles the list.
+    States come in the order of ``all_states``, with the last spin fastest; each spin doubles the list. Of a polynomial
+    every term is added up, state by state.
     """
+    if isinstance(model, sz.Polynomial):
+        return _whole_log_weights_of_terms(model)
     n = model.n
     numbers, power = whole_numbers([model.offset, *model.field.tolist(), *exact_entries(model)])
     theta, A = numbers[1 : n + 1], [numbers[n + 1 + n * i : n + 1 + n * (i + 1)] for i in range(n)]
@@ -67,6 +71,25 @@ def whole_log_weights(model: sz.Ising) -> tuple[list[int], int]:
             field = [h for given in field for h in (given - J, given + J)]
         weights = [w + A[k][k] + h for w, one in zip(weights, field, strict=True) for h in (-one, one)]
     return weights, power
+
+
+def _whole_log_weights_of_terms(model: sz.Polynomial) -> tuple[list[int], int]:
+    numbers, power = whole_numbers([model.offset, *model.terms.values()])
+    weights = []
+    for x in itertools.product([-1, 1], repeat=model.n):
+        total = numbers[0]
+        for scope, c in zip(model.terms, numbers[1:], strict=True):
+            total += c * math.prod(x[i] for i in scope)
+        weights.append(total)
+    return weights, power
+
+
+def means_of(model: sz.Polynomial, terms: list[tuple[int, ...]]) -> np.ndarray:
+    """Return the mean of the product of the spins of each term."""
+    with mpmath.workdps(50):
+        p = np.array([float(share) for share in summed(*whole_log_weights(model))[1]])
+    X = all_states(model.n).astype(float)
+    return np.array([p @ X[:, list(scope)].prod(axis=1) for scope in terms])
 
 
 def log_weights(model: sz.Ising) -> list[mpmath.mpf]:

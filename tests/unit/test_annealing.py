@@ -361,7 +361,7 @@ def test_few_families_are_not_trusted_and_the_status_says_so():
     result = sz.log_z(sz.generators.complete(60, 2.0, seed=0), "annealing", population=10, runs=2)
     assert result.trusted is False
     assert not result.status.converged
-    assert "too few to trust" in result.status
+    assert "30 are needed: do not trust" in result.status
     assert sz.log_z(sz.generators.complete(12, 0.1, seed=0), "annealing", population=200).trusted
 
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import spectralz as sz
+from spectralz.cli import main
+from spectralz.cli.helping import TYPED
+from spectralz.cli.outputs import command_as_typed
 from spectralz.report import answer, comparison_page, estimate_page
 from spectralz.show import tables
 from tests.helpers import Page, trial, tried_estimate
@@ -49,7 +57,7 @@ def test_an_answer_and_what_was_tried():
     assert after(page, "Status") == "annealing, supported by ep"
     assert after(page, "Model") == "dense.npz: 30 spins"
     assert after(page, "Time") == "4 s"
-    assert after(page, "Version") == f"spectralz {sz.__version__}"
+    assert after(page, "Seed") == "0"
     assert [row[0] for row in page.rows][:7] == ["method", "ep", "annealing", "states", "mf", "wmbe", "bp"]
     for row in tables.tried(tried_estimate().tried).rows:
         assert list(row) in page.rows
@@ -123,6 +131,101 @@ def test_a_long_table_of_means_is_cut_and_says_so(monkeypatch):
     page = checked(estimate_page(found.estimate, "title", "model", found))
     assert "The table has the first 4 of 9 spins." in page.words
     assert sum(row[0].startswith("spin ") for row in page.rows) == 4
+
+
+def versions():
+    return f"spectralz {sz.__version__}, numpy {np.__version__}, numba {version('numba')}, Python "
+
+
+def test_a_page_says_how_to_find_the_answer_again():
+    before = datetime.now(UTC).replace(second=0, microsecond=0)
+    page = checked(estimate_page(tried_estimate(), "title", "model", command="spectralz solve 'my glass.npz'"))
+    date = datetime.strptime(after(page, "Date"), "%Y-%m-%d %H:%M UTC").replace(tzinfo=UTC)
+    assert before <= date <= datetime.now(UTC)
+    assert after(page, "Versions").startswith(versions())
+    assert "To run it again: spectralz solve 'my glass.npz' The budget is in seconds" in page.words
+
+
+def test_without_a_command_none_is_shown():
+    page = checked(estimate_page(sz.log_z(MODEL), "title", "model"))
+    assert "To run it again" not in page.words
+    assert "budget is in seconds" not in page.words  # an exact answer does not depend on it
+
+
+def test_seeds_of_methods_that_differ_are_named():
+    methods = [sz.MeanField(seed=1), sz.Annealing(population=8, seed=2), "bp"]
+    page = checked(comparison_page(sz.compare(MODEL, methods), "title", "model", command="spectralz compare a.uai"))
+    assert after(page, "Seed") == "mf 1, annealing 2"
+    assert after(page, "Versions").startswith(versions())
+    assert "To run it again: spectralz compare a.uai" in page.words
+
+
+def test_details_are_a_table_and_no_python():
+    found = {
+        "why": "annealing, supported by ep",  # the status, which is there already
+        "tried": [{"method": "ep", "log_z": 0.1 + 0.2, "parts": [1, 2]}, {"method": "mf", "seed": None}],
+        "is_forest": np.bool_(True),
+        "diagonal": np.linspace(-2.0, 1.0, 50),
+        "bounds": [1.5, 2.25],
+        "names": ["a"] * 9,
+        "buckets": [[0, [{"scope": [0, 1]}]]],
+        "nothing": None,
+    }
+    text = estimate_page(tried_estimate(details=found), "title", "model")
+    page = checked(text)
+    assert page.rows[page.rows.index(["name", "value"]) + 1 :][:8] == [
+        ["tried 1, method", "ep"],
+        ["tried 1, log_z", "0.3"],
+        ["tried 1, parts", "1, 2"],
+        ["tried 2, method", "mf"],
+        ["is_forest", "yes"],
+        ["diagonal", "50 numbers from -2 to 1"],
+        ["bounds", "1.5, 2.25"],
+        ["names", "9 values"],
+    ]
+    assert not re.search(r"\[\{|\{'|': |None|True|np\.", page.words)
+
+
+@pytest.mark.parametrize("method", sorted(set(sz.METHODS) - {"quadrature", "low_rank"}))
+def test_no_method_leaks_python(method):
+    page = Page(estimate_page(sz.log_z(MODEL, method), "title", "model"))
+    assert not re.search(r"\[\{|\{'|': |None|True|False|np\.|array\(", page.words)
+
+
+@pytest.mark.parametrize("command", ["solve", "compare"])
+def test_the_command_line_is_on_its_page(command, tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    sz.write(MODEL, "my grid.uai")
+    words = [command, str(folder / "my grid.uai"), "-m", "exact", f"--html={folder / 'page.html'}", "--beta", "0.5"]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert not ended.value.code, capsys.readouterr().err
+    text = (folder / "page.html").read_text(encoding="utf-8")
+    shown = f"spectralz {command} 'my grid.uai' -m exact --html=page.html --beta 0.5"
+    assert shown in checked(text).words
+    assert "a folder" not in text
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("a/b.uai", "a/b.uai"),
+        ("../b.uai", "../b.uai"),
+        ("/home/some body/b.uai", "b.uai"),
+        ("/home/somebody/", "somebody"),
+        ("C:\\Users\\Some Body\\b.uai", "b.uai"),
+        ("--html=/home/somebody/b.html", "--html=b.html"),
+        ("-e/home/somebody/b.evid", "-eb.evid"),
+        ("-g", "-g"),
+        ("a=+1", "a=+1"),
+        ("budget=1/2", "budget=1/2"),
+    ],
+)
+def test_words_of_a_command_line_lose_their_folders(word, shown):
+    context = SimpleNamespace(meta={TYPED: ["spectralz", word]})
+    assert shlex.split(command_as_typed(context)) == ["spectralz", shown]
 
 
 def test_a_comparison():

@@ -194,7 +194,7 @@ def test_components_are_solved_apart_and_their_errors_added():
     result = sz.log_z(model, exclude=["exact"], budget=2)
     assert abs(result.log_z - truth) <= 3 * result.std_error + 1e-12
     assert result.lower <= truth <= result.upper
-    assert "components solved apart" in result.status
+    assert "components solved separately" in result.status
     assert {trial.why.split(":")[0] for trial in result.tried} == {"component 0", "component 1"}
     found = sz.marginals(model, exclude=["exact"], budget=10)
     assert np.abs(found.mean - sz.marginals(model, "exact").mean).max() < 0.02

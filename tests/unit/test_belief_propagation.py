@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz._support.compiling import compiled
-from spectralz.kernels import messages as kernel
+from spectralz.kernels.propagation import messages as kernel
 from spectralz.methods.belief_propagation import BeliefPropagation
 from spectralz.parts.propagation.network import Network
 from tests.helpers import forest, heard
@@ -282,7 +282,7 @@ def test_impossible_values_are_named():
     above = sz.log_z(repelling, BeliefPropagation())
     assert above.log_z == pytest.approx(2.0 + 4 * math.log(2) + 6 * math.log(math.cosh(3)), rel=1e-14)
     assert above.details["best_log_weight"] == 2.0 + 6.0
-    assert above.status.startswith("converged after 1 iterations; the value is not to be believed: 7.8")
+    assert above.status.startswith("converged after 1 iterations; the value is probably wrong: 7.8")
     assert above.status.endswith("above n log 2 + the best log-weight found")
     assert not above.status.converged
     assert not above.details["is_possible"]

@@ -143,9 +143,10 @@ def test_generate_makes_what_python_makes(run, kind, tmp_path):
         arguments += [f"--{name}"] if value is True else [f"--{name}", value]
     code, out, err = run("generate", kind, *arguments, "m.npz")
     assert (code, out) == (0, "")
-    assert err.startswith("wrote m.npz: Ising(")
-    wanted = sz.generators.GENERATORS[kind](**SMALL[kind])
-    assert np.array_equal(sz.read(tmp_path / "m.npz").field, wanted.field)
+    wanted, written = sz.generators.GENERATORS[kind](**SMALL[kind]), sz.read(tmp_path / "m.npz")
+    assert err.startswith(f"wrote m.npz: {type(wanted).__name__}(")
+    assert np.array_equal(written.field, wanted.field)
+    assert all(map(np.array_equal, written.higher, wanted.higher))
 
 
 def test_convert_both_ways(run, grid, tmp_path):

@@ -30,8 +30,8 @@ def compressed(model, seconds=3.0):
     ("model", "words"),
     [
         (sz.generators.complete(40, 0.1, 0), "neighbors on average"),
-        (sz.generators.random_regular(6000, 3, 1.0, 0), "at the same distance from one"),
-        (sz.generators.spin_glass_3d(8, 1.0, 0), "of its weight, which falls too slowly"),
+        (sz.generators.random_regular(6000, 3, 1.0, 0), "at the same distance"),
+        (sz.generators.spin_glass_3d(8, 1.0, 0), "no affordable bond is large enough"),
     ],
 )
 def test_models_without_a_small_frontier_are_left_alone(model, words):

@@ -36,8 +36,12 @@ SMALL = {
     "torus": {"rows": 3, "columns": 4, "strength": 0.5, "field": 0.25},
     "chain": {"n": 7, "strength": 0.5, "field": 0.25, "periodic": True},
     "dimers": {"n": 8, "strength": 0.5, "field": 0.25},
+    "p-spin": {"n": 7, "p": 4, "strength": 0.5, "seed": 1},
+    "hypertree": {"n": 8, "p": 4, "strength": 0.5, "field": 0.25, "seed": 1},
+    "plaquettes": {"rows": 3, "columns": 4, "strength": 0.5, "seed": 1, "field": 0.25},
+    "parity": {"n": 9, "equations": 8, "strength": 0.5, "seed": 1, "planted": True},
 }
-# SHA-256 of the field's and the coupling's bytes: that these stay as they are is the promise to users' seeds.
+# SHA-256 of the bytes of field, coupling and other terms: that these stay as they are is the promise to users' seeds.
 FINGERPRINTS = {
     "complete": "0fdb47b1590bbc04",
     "erdos-renyi": "3b9d8cb22a79f841",
@@ -59,11 +63,17 @@ FINGERPRINTS = {
     "torus": "b0a2f28d4ef78a97",
     "chain": "5f3ac2227e8ac0c5",
     "dimers": "20e01539d3363985",
+    "p-spin": "7871eed8f6fc6a45",
+    "hypertree": "640dbaf018fef7e7",
+    "plaquettes": "b641fb73d1d0d358",
+    "parity": "c2552b196be7015f",
 }
 
 
 def fingerprint(model):
-    return hashlib.sha256(model.field.tobytes() + dense(model).tobytes()).hexdigest()[:16]
+    pairs, higher = getattr(model, "pairwise", model), model.higher
+    numbers = model.field, dense(pairs), higher.weight, higher.spin
+    return hashlib.sha256(b"".join(array.tobytes() for array in numbers)).hexdigest()[:16]
 
 
 def test_every_generator_is_tested():

@@ -45,14 +45,18 @@ def test_where_contractions_disagree_the_sample_decides_with_what_it_cannot_see(
 @pytest.mark.parametrize(
     ("contractions", "sample", "why"),
     [
-        (SAME, replace(SAMPLE, log_weight=np.append(np.zeros(399), 20.0)), "too few to trust"),
+        (
+            SAME,
+            replace(SAMPLE, log_weight=np.append(np.zeros(399), 20.0)),
+            "independent ones: do not trust, raise bond",
+        ),
         (SAME, replace(SAMPLE, negative=np.full(400, 0.2)), "negative"),
-        (SAME, replace(SAMPLE, missed=0.1), "out of the sample's reach"),
-        (SAME, replace(SAMPLE, alone=((10.0, 0.01), (12.0, 0.01))), "in its reverse give different answers"),
-        (replace(SAME, reverse=4.0), SAMPLE, "the bond is too small"),
-        (replace(SAME, log_z=10.3, coarse=10.3, reverse=10.3), SAMPLE, "too much for both"),
-        (replace(SAME, reverse=None), SAMPLE, "not made"),
-        (replace(SAME, coarse=None), None, "nothing to compare it with"),
+        (SAME, replace(SAMPLE, missed=0.1), "the samples miss heavy states with 0.1 of Z"),
+        (SAME, replace(SAMPLE, alone=((10.0, 0.01), (12.0, 0.01))), "in the two orders give different answers"),
+        (replace(SAME, reverse=4.0), SAMPLE, "differ by 6: do not trust, raise bond"),
+        (replace(SAME, log_z=10.3, coarse=10.3, reverse=10.3), SAMPLE, "more than their errors: do not trust"),
+        (replace(SAME, reverse=None), SAMPLE, "no second contraction checked it"),
+        (replace(SAME, coarse=None), None, "no second contraction checked it"),
         (replace(SAME, coarse=11.0), None, "disagree by 1"),
     ],
 )
@@ -118,10 +122,10 @@ def even(worth, count):
 @pytest.mark.parametrize(
     ("believed", "doubted", "why"),
     [
-        (even(60, 60), even(40, 40), "; 40 states are worth 40.0, too few to trust"),
-        (even(240, 2000), even(160, 2000), "; 2000 states are worth 160.0, too few to trust"),
+        (even(60, 60), even(40, 40), "; 40 samples are worth only 40.0 independent ones"),
+        (even(240, 2000), even(160, 2000), "; 2000 samples are worth only 160.0 independent ones"),
         (replace(SAMPLE, negative=np.full(400, 0.04)), replace(SAMPLE, negative=np.full(400, 0.06)), "negative"),
-        (replace(SAMPLE, missed=0.8e-3), replace(SAMPLE, missed=1.2e-3), "out of the sample's reach"),
+        (replace(SAMPLE, missed=0.8e-3), replace(SAMPLE, missed=1.2e-3), "the samples miss heavy states"),
         (  # four joint errors, with five draws in 400
             replace(SAMPLE, alone=((10.0, 0.3), (11.8, 0.4))),
             replace(SAMPLE, alone=((10.0, 0.3), (12.3, 0.4))),
@@ -154,7 +158,7 @@ def test_contractions_alone_are_trusted_up_to_an_error_and_a_spread():
 
 
 def test_contractions_and_a_sample_differ_by_so_much_that_the_bond_is_too_small():
-    for apart, why in ((0.4, "too much for both"), (0.6, "the bond is too small")):
+    for apart, why in ((0.4, "0.4, more than their errors"), (0.6, "differ by 0.6: do not")):
         answers = {"log_z": 10.0 + apart, "coarse": 10.0 + apart, "reverse": 10.0 + apart}
         assert why in judge_contractions(replace(SAME, **answers), SAMPLE).why
 

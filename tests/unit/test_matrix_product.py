@@ -287,7 +287,7 @@ def test_it_says_that_nothing_was_truncated(alone):
     found = sz.log_z(GRAPHS["grid"], "mps")
     assert "nothing was truncated: exact up to rounding" in found.status
     assert found.details["truncations"] == 0
-    assert "bonds cut" in sz.log_z(GRAPHS["complete"], "mps", bond=2).status
+    assert "bonds truncated" in sz.log_z(GRAPHS["complete"], "mps", bond=2).status
 
 
 def test_progress_goes_up_in_every_task():

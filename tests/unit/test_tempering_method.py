@@ -150,7 +150,7 @@ def test_what_makes_an_answer_doubtful():
     assert abs(judged.log_z - 17.0) < 4.0 * judged.std_error < 0.3
     few = replace(good, visitors=np.array([1000, 1000, 500, 40, FEWEST_VISITORS - 1]))
     assert not judge_tempered(few, 0.0).trusted
-    assert "fewer than 30 copies" in judge_tempered(few, 0.0).why
+    assert "at least 30 are needed: do not trust" in judge_tempered(few, 0.0).why
     assert judge_tempered(few, 0.0).std_error > 1.0 / FEWEST_VISITORS
     assert "12% of the copies at the model have never been" in judge_tempered(replace(good, stayed=0.12), 0.0).why
     moved = Passed(*(part + np.linspace(0.0, 0.5, 400)[:, None, None] for part in good.passed))

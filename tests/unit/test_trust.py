@@ -55,7 +55,7 @@ def population(weights, log_z=0.0, *, gap=0.0, spread=0.0, variance=0.0, points=
 def test_runs_with_few_families_are_not_trusted():
     judged = judge_runs(replace(GOOD, families=25.0), 5.0)
     assert (judged.log_z, judged.std_error, judged.trusted) == (15.0, pytest.approx(0.01), False)
-    assert judged.why == "; 25 independent families are left, too few to trust the answer or its error"
+    assert judged.why == "; only 25 independent families are left, 30 are needed: do not trust"
     assert judge_runs(replace(GOOD, families=35.0), 5.0) == Judgment(15.0, judged.std_error, True, "")
 
 
@@ -72,7 +72,7 @@ def test_runs_with_a_gap_are_not_trusted(evidence, harmless, too_large):
         assert judge_runs(replace(GOOD, gap=sign * harmless, **evidence)).trusted
         judged = judge_runs(replace(GOOD, gap=sign * too_large, **evidence))
         assert not judged.trusted
-        assert f"differs by {sign * too_large:.2g} between the states before and after" in judged.why
+        assert f"differs by {sign * too_large:.2g} between states before and after the sweeps" in judged.why
 
 
 def test_both_reasons_are_told():
@@ -235,7 +235,7 @@ def test_a_small_difference_is_harmless_however_many_runs_show_it():
         assert found.std_error < 0.01  # six of them are less than a twentieth
         assert found.trusted == trusted
         assert found.why == (
-            "" if trusted else "; the states are out of equilibrium, too few, or miss a collective state"
+            "" if trusted else "; the states are too few, out of equilibrium, or miss a phase: do not trust"
         )
 
 
@@ -255,7 +255,7 @@ def test_the_states_of_both_models_must_be_trusted(order):
 def test_a_narrow_bracket_is_trusted_with_half_of_its_width_as_the_error():
     assert judge_bracket(1.0, 1.015, [0.9, 1.0]) == Judgment(pytest.approx(1.0075), pytest.approx(0.0075), True)
     wide = judge_bracket(1.0, 1.03, [0.9, 1.0])
-    assert (wide.log_z, wide.trusted, wide.why) == (1.0, False, ": too wide to be trusted")
+    assert (wide.log_z, wide.trusted, wide.why) == (1.0, False, ": too wide, do not trust")
 
 
 @pytest.mark.parametrize(
@@ -308,18 +308,18 @@ def test_propagation_with_a_small_error_is_trusted(changes, error):
 @pytest.mark.parametrize(
     ("changes", "error", "why"),
     [
-        ({"left_out": 0.12}, 0.12, "; correction of 0.3, and 0.12 beyond it: do not trust"),
-        ({"left_out": math.nan}, math.inf, "; correction of 0.3, and nan beyond it: do not trust"),
-        ({"missed": 0.12}, 0.13, "; other states may add 0.12: do not trust"),
+        ({"left_out": 0.12}, 0.12, "; the correction is 0.3, and the next may add 0.12: do not trust"),
+        ({"left_out": math.nan}, math.inf, "; the correction is 0.3, and the next may add nan: do not trust"),
+        ({"missed": 0.12}, 0.13, "; states that it missed may add 0.12: do not trust"),
         ({"left_out": 0.06, "missed": 0.06}, 0.12, ""),
         ({"other_errors": 0.12}, 0.13, ""),
         ({"is_settled": False}, math.inf, ""),
         (
             {"phases": 2, "is_collective": False},
             0.01,
-            "; single couplings are strong, so that phases may lie elsewhere",
+            "; single couplings are strong, so it may have missed phases: do not trust",
         ),
-        ({"is_weak": False}, 0.01, "; couplings are strong, and then the error is not known: do not trust"),
+        ({"is_weak": False}, 0.01, "; couplings are strong, so its error is not known: do not trust"),
         ({"contradiction": "; it is below a bound"}, math.inf, "; it is below a bound"),
         ({"missed": 0.12, "contradiction": "; it is below a bound"}, math.inf, "do not trust; it is below a bound"),
     ],

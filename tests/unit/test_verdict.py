@@ -59,17 +59,17 @@ def test_an_answer_without_samples_needs_more_than_a_sampler_in_doubt_that_contr
     assert (found.chosen, found.log_z, found.trusted) == ("ep", 10.0, False)
     assert found.std_error == pytest.approx(0.5)
     assert verdicts(found)["annealing"] == "disagrees"
-    assert found.why.endswith("does not trust itself, but disagrees: nothing confirms this answer")
+    assert found.why.endswith(" disagrees, and nothing confirms this answer: do not trust")
     outside = judged(ep=(10.0, 0.001, True), annealing=(-5.0, 0.1, False))
     assert (outside.log_z, outside.std_error, outside.trusted) == (10.0, 0.001, False)
-    assert "outside the proven bounds: nothing confirms" in outside.why
+    assert " lies outside the proven bounds, and nothing confirms this" in outside.why
     agreeing = judged(ep=(10.0, 0.001, True), annealing=(10.3, 0.2, False))
     assert (agreeing.chosen, agreeing.trusted) == ("ep", True)
-    assert agreeing.why.endswith("does not trust itself, and agrees")
+    assert agreeing.why.endswith(" agrees despite failed checks")
     # An error so wide that half of Z could be missing is no check, and is not called one: like none at all.
     vague = judged(ep=(10.0, 0.001, True), annealing=(11.0, 0.5, False))
     assert (vague.chosen, vague.trusted) == ("ep", True)
-    assert vague.why.endswith("does not trust itself, and is too wide to check it")
+    assert vague.why.endswith(" is too large for a check")
     alone = judged(ep=(10.0, 0.001, True))
     assert alone.trusted
     assert alone.why.endswith("there was no second method to check it")
@@ -154,7 +154,7 @@ def test_where_nothing_is_trusted_the_error_is_widened_but_not_beyond_the_bracke
     narrow = judged(9.9, 10.2, annealing=(10.0, 0.08, False))
     assert narrow.std_error == pytest.approx(0.3 / math.sqrt(12.0))
     assert "widened" not in narrow.why
-    assert narrow.why.endswith("or that of a number anywhere between the bounds")
+    assert narrow.why.endswith(", limited by the width of the proven bounds")
 
 
 def test_without_any_answer_it_is_the_middle_of_the_bounds():

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 # A spin update, with its random number and exponential, and an entry of its row.
 SPARSE_UPDATE, SPARSE_ENTRY = 1.5, 0.2
+# A term of three and more spins, for each of its spins.
+TERM_ENTRY = 0.3
 DENSE_UPDATE, DENSE_ENTRY = 3.0, 0.03
 # The same in double precision, entries as far as spins flip; on sparse graphs, how many times as long a sweep takes.
 DOUBLE_UPDATE, DOUBLE_ENTRY, DOUBLE_SPARSE_TIMES = 25.0, 0.25, 6.0

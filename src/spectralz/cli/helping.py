@@ -16,6 +16,9 @@ from spectralz.errors import shown
 # In some releases of typer click is a separate package, in others a part of typer.
 UsageError: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "UsageError")
 
+# Where a context keeps the command line as it was typed.
+TYPED = "spectralz.typed"
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
@@ -51,7 +54,9 @@ class _WithExamples:
     callback: Callable[..., Any] | None
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, and attach the command to every error."""
+        """Parse the arguments, remember them as they were typed, and attach the command to every error."""
+        if ctx.parent is None:
+            ctx.meta[TYPED] = [ctx.info_name, *args]
         try:
             parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
         except UsageError as error:

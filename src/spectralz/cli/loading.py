@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-import spectralz as sz
 from spectralz.cli.console import as_text
 from spectralz.errors import FormatError, OptionError
-from spectralz.io import read_evidence
+from spectralz.io import by_name, read_evidence, read_given
 from spectralz.io.csv_table import read_table
 from spectralz.io.files import STANDARD
 from spectralz.io.lines import whole_number
-from spectralz.model import FloatArray
+from spectralz.model import FloatArray, Model
 from spectralz.model.values import LOW
 
 # Up to this many given spins are named in a line of text; otherwise only their number is printed.
@@ -33,20 +32,20 @@ class Problem:
     path
         Where the model came from.
     model
-        The whole model, with every log-weight multiplied by beta.
+        The whole model, with every log-weight multiplied by beta. Of factors with zeros in a UAI file, it has only the
+        part that agrees with the given spins.
     fixed
         The given spins by their positions, -1 or +1 each.
     """
 
     path: Path
-    model: sz.Ising
+    model: Model
     fixed: dict[int, int]
 
     @property
     def given(self) -> dict[Hashable, int] | None:
         """Given spins in the model's own names, as the verbs take them; None if there are none."""
-        names = self.model.names
-        return {i if names is None else names[i]: value for i, value in self.fixed.items()} or None
+        return by_name(self.model, self.fixed) or None
 
     @property
     def source(self) -> str:
@@ -81,7 +80,7 @@ class Problem:
         return ", given " + ", ".join(f"{self.model.label(i)} = {value:+d}" for i, value in self.fixed.items())
 
 
-def name_in_json(model: sz.Ising, spin: int) -> str | int:
+def name_in_json(model: Model, spin: int) -> str | int:
     """Return the name of a spin in JSON, as text unless it is a number; without names, its position."""
     name = spin if model.names is None else model.names[spin]
     return name if isinstance(name, int) else str(name)
@@ -99,21 +98,25 @@ def load(
         raise OptionError(f"--beta is {beta}; it must be a finite number")
     if str(path) == str(evidence) == STANDARD:
         raise OptionError("model and evidence cannot both come from standard input; name a file for one of them")
-    model = sz.read(path, format=format, beta=beta)
-    fixed = {} if evidence is None else dict(read_evidence(evidence, model.n))
-    for text in given or ():
-        spin, value = parse_given(text, model)
-        if spin in fixed:
-            raise OptionError(f"{model.label(spin)} is given twice; give each spin once")
-        fixed[spin] = value
-    return Problem(path, model, fixed)
+
+    def known(model: Model) -> dict[int, int]:
+        fixed = {} if evidence is None else dict(read_evidence(evidence, model.n))
+        for text in given or ():
+            spin, value = parse_given(text, model)
+            if spin in fixed:
+                raise OptionError(f"{model.label(spin)} is given twice; give each spin once")
+            fixed[spin] = value
+        return fixed
+
+    return Problem(path, *read_given(path, known, format=format, beta=beta))
 
 
-def parse_given(text: str, model: sz.Ising) -> tuple[int, int]:
+def parse_given(text: str, model: Model) -> tuple[int, int]:
     """Return the position of a spin and its value, from text such as ``a=+1``; the last ``=`` counts.
 
     Examples
     --------
+    >>> import spectralz as sz
     >>> parse_given("a=b=-1", sz.Ising([0.0, 0.0], [[0, 1], [1, 0]], names=["a", "a=b"]))
     (1, -1)
     """
@@ -125,7 +128,7 @@ def parse_given(text: str, model: sz.Ising) -> tuple[int, int]:
     return _position(name, model), 1 if int(value) == 1 else -1
 
 
-def _position(name: str, model: sz.Ising) -> int:
+def _position(name: str, model: Model) -> int:
     """Find a spin by the text of its name; names that are not text, such as numbers, are matched as printed."""
     places = [i for i, known in enumerate(model.names or ()) if str(known) == name]
     if len(places) > 1:
@@ -143,7 +146,7 @@ def refuse_both_from_standard_input(file: Path, data: Path) -> None:
         raise OptionError("model and table cannot both come from standard input; name a file for one of them")
 
 
-def load_rows(path: Path, model: sz.Ising) -> tuple[FloatArray, list[int]]:
+def load_rows(path: Path, model: Model) -> tuple[FloatArray, list[int]]:
     """Return the table with one column per variable, NaN where there is none, and where its own columns are."""
     X, names = read_table(path)
     if names is None:

@@ -19,6 +19,7 @@ from spectralz.cli.outputs import check_output
 from spectralz.errors import OptionError
 from spectralz.io import loses_names
 from spectralz.io.files import STANDARD
+from spectralz.model import Model
 from spectralz.show import tables
 
 To = Annotated[
@@ -72,10 +73,10 @@ def convert(
     _check_target(target, to, [source, evidence])
     problem = load(source, evidence, given, beta, format)
     model = problem.model.condition(problem.given) if problem.given else problem.model
-    _write(model, target, to)
+    _write(model.simplest() if isinstance(model, sz.Polynomial) else model, target, to)
 
 
-def _write(model: sz.Ising, target: Path, to: str | None) -> None:
+def _write(model: Model, target: Path, to: str | None) -> None:
     """Write a model and, unless it goes to a pipe, say so."""
     sz.write(model, target, format=to)
     if loses_names(model, target, format=to):
@@ -96,7 +97,7 @@ def _check_target(target: Path, to: str | None, inputs: Iterable[Path | None] = 
 EXAMPLE_VALUES: dict[Any, str] = {"n": "20", "side": "4", "strength": "0.5", "seed": "0", int: "3", float: "0.5"}
 
 
-def _generate_command(name: str, generator: Callable[..., sz.Ising]) -> Callable[..., None]:
+def _generate_command(name: str, generator: Callable[..., Model]) -> Callable[..., None]:
     """Make a command whose options are the generator's parameters."""
 
     def command(out: Path, to: str | None = None, **parameters: Any) -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
+import shlex
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from spectralz.cli.console import as_text, say, say_error, sentence_of
+from spectralz.cli.helping import TYPED
 from spectralz.errors import FormatError, SpectralzError
 from spectralz.io.files import STANDARD, save, write_whole
 from spectralz.show.canvas import FORMATS
@@ -88,6 +92,25 @@ def write_picture(draw: Callable[[str], bytes], path: Path) -> None:
     """Draw a picture in the format that its name asks for, write it, and say so."""
     write_whole(path, draw(path.suffix.lower().lstrip(".")))
     say(f"wrote {as_text(path)}")
+
+
+def command_as_typed(ctx: typer.Context) -> str:
+    """Return the command line for a page: quoted for a shell, and without the folders of this machine.
+
+    Examples
+    --------
+    >>> class Typed:
+    ...     meta = {TYPED: ["spectralz", "solve", "/home/me/my models/a.uai", "--html=/tmp/a.html", "-s", "seed=2"]}
+    >>> print(command_as_typed(Typed()))
+    spectralz solve a.uai --html=a.html -s seed=2
+    """
+    return shlex.join(_without_folders(as_text(word)) for word in ctx.meta.get(TYPED, ()))
+
+
+def _without_folders(word: str) -> str:
+    """Shorten a word of a command line, if it is an absolute path or an option with one, to the file's name."""
+    found = re.fullmatch(r"(--[\w-]+=|-\w=?)?((?:[A-Za-z]:)?[/\\].*)", word, flags=re.DOTALL)
+    return word if found is None else (found[1] or "") + re.split(r"[/\\]", found[2].rstrip("/\\"))[-1]
 
 
 def write_page(page: str, path: Path) -> None:

@@ -56,6 +56,7 @@ OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads", "level", "seed")
     "cat grid.uai | spectralz solve - --format uai",
 )
 def solve(
+    ctx: typer.Context,
     file: opts.ModelFile,
     method: opts.MethodName = "auto",
     settings: opts.Settings = None,
@@ -111,7 +112,7 @@ def solve(
         writers = [
             (pr, partial(write_pr, estimate.log_z)),
             (plot, partial(outputs.write_picture, partial(bracket_picture, estimate, problem.title))),
-            (html, partial(_write_estimate_page, problem, estimate, shown)),
+            (html, partial(_write_estimate_page, ctx, problem, estimate, shown)),
         ]
         if means is not None:
             writers.insert(1, (mar, partial(write_mar, means.probability)))
@@ -126,22 +127,25 @@ def solve(
 def _print_answer(problem: Problem, estimate: sz.Estimate, shown: sz.Marginals | None, as_json: bool) -> None:
     if as_json:
         means = {} if shown is None else {"marginals": _marginals_in_json(problem, shown)}
-        if shown is not None and shown.has_pairs:
-            means["pairs"] = _pairs_in_json(problem, shown)
+        if shown is not None and (shown.has_pairs or shown.terms):
+            means["pairs" if shown.has_pairs else "terms"] = _products_in_json(problem, _products(shown))
         print_json({**problem.about(), **estimate.to_dict(), **means})
     else:
         _print_estimate(problem, estimate)
         if shown is not None:
             print_table(_marginals_table(problem, shown))
-            if shown.has_pairs:
-                print_table(_pairs_table(problem, shown))
+            if products := _products(shown):
+                print_table(_products_table(problem, products))
     _warn_of_disagreement(estimate)
 
 
-def _write_estimate_page(problem: Problem, estimate: sz.Estimate, shown: sz.Marginals | None, path: Path) -> None:
+def _write_estimate_page(
+    ctx: typer.Context, problem: Problem, estimate: sz.Estimate, shown: sz.Marginals | None, path: Path
+) -> None:
     from spectralz.report import estimate_page
 
-    outputs.write_page(estimate_page(estimate, problem.title, problem.in_words, shown), path)
+    command = outputs.command_as_typed(ctx)
+    outputs.write_page(estimate_page(estimate, problem.title, problem.in_words, shown, command=command), path)
 
 
 def _print_estimate(problem: Problem, estimate: sz.Estimate) -> None:
@@ -184,21 +188,33 @@ def _marginals_table(problem: Problem, means: sz.Marginals) -> tables.Table:
     return _with_errors(tables.Table(headings=("spin", "mean", "P(+1)"), rows=tuple(rows)), means.std_error)
 
 
-def _pairs_table(problem: Problem, means: sz.Marginals) -> tables.Table:
-    label = problem.model.label
-    rows = (
-        (label(i), label(j), f"{mean:+.6f}")
-        for (i, j), mean in zip(means.edges.tolist(), means.pair_mean.tolist(), strict=True)
+def _products(means: sz.Marginals) -> list[tuple[tuple[int, ...], float, float | None]]:
+    """Return the spins, the mean and the error of each product that is listed: of pairs, or of terms."""
+    if means.terms is None or means.term_mean is None:
+        pairs = [(i, j) for i, j in means.edges.tolist()]
+        errors = _errors(means.pair_mean, means.pair_std_error)
+        return list(zip(pairs, means.pair_mean.tolist(), errors, strict=True))
+    errors = _errors(means.term_mean, means.term_std_error)
+    listed = zip(means.terms, means.term_mean.tolist(), errors, strict=True)
+    return [product for product in listed if len(product[0]) > 1]
+
+
+def _products_table(problem: Problem, products: list[tuple[tuple[int, ...], float, float | None]]) -> tables.Table:
+    label, most = problem.model.label, max(len(spins) for spins, _, _ in products)
+    rows = tuple(
+        (*map(label, spins), *[""] * (most - len(spins)), f"{mean:+.6f}", *([] if error is None else [f"{error:.2g}"]))
+        for spins, mean, error in products
     )
-    headings = ("spin", "spin", "mean of the product")
-    return _with_errors(tables.Table(headings=headings, rows=tuple(rows)), means.pair_std_error)
+    headings = (*["spin"] * most, "mean of the product", *([] if products[0][2] is None else ["error"]))
+    return tables.Table(headings=headings, rows=rows)
 
 
-def _pairs_in_json(problem: Problem, means: sz.Marginals) -> list[dict[str, Any]]:
-    errors = _errors(means.pair_mean, means.pair_std_error)
+def _products_in_json(
+    problem: Problem, products: list[tuple[tuple[int, ...], float, float | None]]
+) -> list[dict[str, Any]]:
     return [
-        {"names": [name_in_json(problem.model, i) for i in pair], "mean": mean, "std_error": error}
-        for pair, mean, error in zip(means.edges.tolist(), means.pair_mean.tolist(), errors, strict=True)
+        {"names": [name_in_json(problem.model, i) for i in spins], "mean": mean, "std_error": error}
+        for spins, mean, error in products
     ]
 
 
@@ -218,6 +234,7 @@ def _warn_of_disagreement(estimate: sz.Estimate) -> None:
     "spectralz compare grid.uai -x sdp,trw --html grid.html      # all but two; a page to show",
 )
 def compare(
+    ctx: typer.Context,
     file: opts.ModelFile,
     methods: opts.Methods = None,
     settings: opts.Settings = None,
@@ -252,7 +269,7 @@ def compare(
     finally:
         outputs.write_all(
             (plot, partial(outputs.write_picture, partial(comparison_picture, comparison, problem.title))),
-            (html, partial(_write_comparison_page, problem, comparison)),
+            (html, partial(_write_comparison_page, ctx, problem, comparison)),
         )
     if comparison.interrupted:
         say("interrupted: these are the methods so far")
@@ -261,10 +278,11 @@ def compare(
         raise typer.Exit(1)
 
 
-def _write_comparison_page(problem: Problem, comparison: sz.Comparison, path: Path) -> None:
+def _write_comparison_page(ctx: typer.Context, problem: Problem, comparison: sz.Comparison, path: Path) -> None:
     from spectralz.report import comparison_page
 
-    outputs.write_page(comparison_page(comparison, problem.title, problem.in_words), path)
+    command = outputs.command_as_typed(ctx)
+    outputs.write_page(comparison_page(comparison, problem.title, problem.in_words, command=command), path)
 
 
 def _compared_names(methods: str | None, exclude: str | None) -> list[str]:

@@ -69,11 +69,20 @@ def torus(rows: int, columns: int, strength: float, field: float = 0.0) -> float
     field
         Must be 0: no formula is known in a field.
 
+    Returns
+    -------
+    float
+        log Z, a natural logarithm.
+
     Raises
     ------
     TooLargeError
         If an antiferromagnet with two odd sides would need too many digits: from about 140 x 140 on, for some
         strengths.
+
+    See Also
+    --------
+    spectralz.generators.torus : the model.
 
     References
     ----------

@@ -30,6 +30,15 @@ def curie_weiss(n: int, strength: float = 1.0, field: float = 0.0) -> float:
     field
         theta, the same for all spins.
 
+    Returns
+    -------
+    float
+        log Z, a natural logarithm.
+
+    See Also
+    --------
+    spectralz.generators.curie_weiss : the model.
+
     Examples
     --------
     >>> round(curie_weiss(n=1_000_000, strength=1.0), 6)

@@ -33,6 +33,15 @@ def chain(n: int, strength: float, field: float = 0.0, periodic: bool = False) -
     periodic
         Whether the last spin is joined to the first (from n = 3 on, where this is a new edge).
 
+    Returns
+    -------
+    float
+        log Z, a natural logarithm.
+
+    See Also
+    --------
+    spectralz.generators.chain : the model.
+
     Examples
     --------
     >>> chain(n=2, strength=0.0) / math.log(2)
@@ -77,6 +86,15 @@ def dimers(n: int, strength: float, field: float = 0.0) -> float:
         J of every edge, counted once; negative for an antiferromagnet.
     field
         theta, the same for all spins.
+
+    Returns
+    -------
+    float
+        log Z, a natural logarithm.
+
+    See Also
+    --------
+    spectralz.generators.dimers : the model.
 
     Examples
     --------

@@ -20,11 +20,12 @@ from spectralz.generators.lattices import (
     triangular,
 )
 from spectralz.generators.low_rank import curie_weiss, hopfield, rank_one
+from spectralz.generators.polynomials import hypertree, p_spin, parity, plaquettes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from spectralz.model import Ising
+    from spectralz.model import Ising, Polynomial
 
 __all__ = [
     "GENERATORS",
@@ -39,10 +40,14 @@ __all__ = [
     "erdos_renyi",
     "grid",
     "hopfield",
+    "hypertree",
     "kings",
+    "p_spin",
     "parameter_help",
+    "parity",
     "planted",
     "planted_state",
+    "plaquettes",
     "random_regular",
     "rank_one",
     "rbm",
@@ -53,7 +58,7 @@ __all__ = [
     "triangular",
 ]
 
-GENERATORS: Mapping[str, Callable[..., Ising]] = {
+GENERATORS: Mapping[str, Callable[..., Ising | Polynomial]] = {
     generator.__name__.replace("_", "-"): generator
     for generator in (
         complete,
@@ -76,5 +81,9 @@ GENERATORS: Mapping[str, Callable[..., Ising]] = {
         torus,
         chain,
         dimers,
+        p_spin,
+        hypertree,
+        plaquettes,
+        parity,
     )
 }

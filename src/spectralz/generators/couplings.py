@@ -27,9 +27,10 @@ class Weights:
 
     def on(self, n: int, pairs: NDArray[np.int64], stream: Stream) -> Ising:
         """Return the model of n spins with these edges (m x 2)."""
-        return Ising.from_edges(n, pairs, self._draw(len(pairs), stream), np.full(n, self.field))
+        return Ising.from_edges(n, pairs, self.draw(len(pairs), stream), np.full(n, self.field))
 
-    def _draw(self, count: int, stream: Stream) -> NDArray[np.float64]:
+    def draw(self, count: int, stream: Stream) -> NDArray[np.float64]:
+        """Return this many couplings."""
         match self.couplings:
             case "gaussian":
                 return self.strength * stream.normal(count)

@@ -34,6 +34,13 @@ class Planted(NamedTuple):
         The spins of the state, -1 or +1.
     log_weight
         Its log-weight; no other state has a larger one.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> best = sz.generators.planted_state(rows=4, columns=4, strength=1.0, seed=0)
+    >>> best.state.shape, sz.map_state(sz.generators.planted(4, 4, 1.0, seed=0)).log_weight == best.log_weight
+    ((16,), True)
     """
 
     state: NDArray[np.int8]
@@ -74,6 +81,11 @@ def planted(
     periodic
         Whether the last row and column are joined to the first (from 3 on); Chimera is always open.
 
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
+
     References
     ----------
     .. [1] Hen et al., "Probing for quantum speedup in spin-glass problems with planted solutions", Physical Review A
@@ -107,6 +119,11 @@ def planted_state(
     ----------
     rows, columns, strength, seed, loops_per_spin, shortest, graph, periodic
         As in :func:`planted`.
+
+    Returns
+    -------
+    Planted
+        The ``state`` and its ``log_weight``.
 
     Examples
     --------

@@ -34,6 +34,11 @@ def complete(n: int, strength: float, seed: int, field_strength: float = 1.0) ->
     field_strength
         Largest |theta_i|.
 
+    Returns
+    -------
+    Ising
+        The model, stored as a dense matrix.
+
     Examples
     --------
     >>> complete(n=20, strength=1.0, seed=0)
@@ -63,6 +68,11 @@ def erdos_renyi(n: int, p: float, strength: float, seed: int, field_strength: fl
         Any whole number, 0 or more.
     field_strength
         Largest |theta_i|.
+
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
 
     Examples
     --------
@@ -94,6 +104,11 @@ def bipartite(n: int, strength: float, seed: int, field_strength: float = 1.0) -
     field_strength
         Largest |theta_i|.
 
+    Returns
+    -------
+    Ising
+        The model, of which only the block of weights between the two parts is stored.
+
     Examples
     --------
     >>> bipartite(n=20, strength=1.0, seed=0).edge_count
@@ -120,6 +135,11 @@ def rbm(visible: int, hidden: int, scale: float, seed: int) -> Ising:
     seed
         Any whole number, 0 or more.
 
+    Returns
+    -------
+    Ising
+        The model, of which only the block of weights between the two parts is stored.
+
     Examples
     --------
     >>> rbm(visible=6, hidden=4, scale=0.5, seed=0).edge_count
@@ -145,6 +165,11 @@ def sk(n: int, strength: float, seed: int, field: float = 0.0) -> Ising:
         Any whole number, 0 or more.
     field
         theta, the same for all spins.
+
+    Returns
+    -------
+    Ising
+        The model, stored as a dense matrix.
 
     Examples
     --------
@@ -182,6 +207,11 @@ def random_regular(
         ``gaussian``, ``bimodal``, ``uniform``, ``ferromagnetic`` or ``antiferromagnetic``, as in :func:`square`.
     field
         theta, the same for all spins.
+
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
 
     References
     ----------

@@ -18,6 +18,11 @@ def parameter_help(generator: Callable[..., Any]) -> dict[str, str]:
     generator
         Any function with a docstring in numpy's style. Parameters that are described together share a description.
 
+    Returns
+    -------
+    dict
+        A sentence or more for each parameter.
+
     Examples
     --------
     >>> from spectralz import generators

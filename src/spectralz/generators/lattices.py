@@ -50,6 +50,11 @@ def grid(side: int, strength: float, seed: int, periodic: bool = False, field_st
     field_strength
         Largest |theta_i|.
 
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
+
     Examples
     --------
     >>> grid(side=10, strength=1.0, seed=0).edge_count
@@ -91,6 +96,11 @@ def square(
     field
         theta, the same for all spins.
 
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
+
     Examples
     --------
     >>> square(rows=10, columns=20, strength=1.0, seed=0, couplings="bimodal")
@@ -125,6 +135,11 @@ def triangular(
     field
         theta, the same for all spins.
 
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
+
     Examples
     --------
     >>> triangular(rows=6, columns=6, strength=1.0, seed=0, couplings="antiferromagnetic", periodic=True).edge_count
@@ -158,6 +173,11 @@ def kings(
         Whether the last row and column are joined to the first (from 3 on, where these are new edges).
     field
         theta, the same for all spins.
+
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
 
     Examples
     --------
@@ -194,6 +214,11 @@ def cubic(
     field
         theta, the same for all spins.
 
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
+
     Examples
     --------
     >>> cubic(rows=4, columns=4, layers=10, strength=1.0, seed=0, couplings="bimodal").edge_count
@@ -219,6 +244,11 @@ def spin_glass_3d(side: int, strength: float, seed: int, periodic: bool = True, 
     couplings
         ``gaussian``, ``bimodal`` or another kind of :func:`square`.
 
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
+
     Examples
     --------
     >>> spin_glass_3d(side=4, strength=1.0, seed=0).edge_count
@@ -242,6 +272,11 @@ def torus(rows: int, columns: int, strength: float, field: float = 0.0) -> Ising
         J of every edge, counted once; negative for an antiferromagnet.
     field
         theta, the same for all spins.
+
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
 
     See Also
     --------
@@ -272,6 +307,11 @@ def chain(n: int, strength: float, field: float = 0.0, periodic: bool = False) -
     periodic
         Whether the last spin is joined to the first (from n = 3 on, where this is a new edge).
 
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
+
     See Also
     --------
     spectralz.closed_forms.chain : its log Z.
@@ -297,6 +337,11 @@ def dimers(n: int, strength: float, field: float = 0.0) -> Ising:
         J of every edge, counted once; negative for an antiferromagnet.
     field
         theta, the same for all spins.
+
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
 
     See Also
     --------
@@ -341,6 +386,11 @@ def chimera(
         ``gaussian``, ``bimodal``, ``uniform``, ``ferromagnetic`` or ``antiferromagnetic``, as in :func:`square`.
     field
         theta, the same for all spins.
+
+    Returns
+    -------
+    Ising
+        The model, stored as a sparse matrix.
 
     Examples
     --------

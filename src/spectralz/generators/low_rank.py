@@ -26,6 +26,11 @@ def rank_one(n: int, strength: float, seed: int, field_strength: float = 1.0) ->
     field_strength
         Largest |theta_i|.
 
+    Returns
+    -------
+    Ising
+        The model, stored as a dense matrix.
+
     Examples
     --------
     >>> rank_one(n=20, strength=0.1, seed=0).n
@@ -56,6 +61,11 @@ def curie_weiss(n: int, strength: float = 1.0, field: float = 0.0) -> Ising:
         n times the weight J of a pair, counted once; negative for an antiferromagnet.
     field
         theta, the same for all spins.
+
+    Returns
+    -------
+    Ising
+        The model, of which only the rank-1 terms are stored.
 
     See Also
     --------
@@ -88,6 +98,11 @@ def hopfield(n: int, patterns: int, strength: float, seed: int, field: float = 0
         Any whole number, 0 or more.
     field
         theta, the same for all spins.
+
+    Returns
+    -------
+    Ising
+        The model, of which only the rank-1 terms are stored.
 
     Examples
     --------

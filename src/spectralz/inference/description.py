@@ -14,7 +14,7 @@ from spectralz.result import Description
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from spectralz.model import RBM, IntArray, Ising
+    from spectralz.model import RBM, IntArray, Ising, Model, Polynomial
 
 # Models that take a few seconds at most: for a sweep that only counts, and for a full plan.
 MOST_EDGES_TO_SWEEP = 20_000
@@ -23,13 +23,34 @@ MOST_SPINS_TO_PLAN = 50_000
 MOST_WIDTH_TO_COUNT = 36
 
 
-def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> Description:
+def describe(model: Ising | RBM | Polynomial, *, given: Mapping[Any, int] | None = None) -> Description:
     """Return size, strength and structure of a model, and what an exact answer would cost, without solving it.
 
     ``treewidth_lower`` and ``treewidth_upper`` enclose the treewidth. ``exact_memory`` and ``exact_terms`` are the cost
     of log Z by the best order found. A value is None if it cannot be found in seconds, or if no machine could do it.
     Beyond 50,000 spins these numbers come from a quick count, and are None if it needs tables of more than 36 spins.
-    With evidence (``given``, as in :func:`log_z`) the model of the free spins is described.
+
+    Parameters
+    ----------
+    model
+        The model: an Ising, an RBM or a Polynomial.
+    given
+        Evidence, as in :func:`log_z`: the model of the free spins is described.
+
+    Returns
+    -------
+    Description
+        The numbers as attributes, and as entries of a dict.
+
+    Raises
+    ------
+    ModelError
+        If ``model`` is not a model, or if ``given`` names a spin that it does not have.
+
+    See Also
+    --------
+    Auto.choose : the method that would run.
+    log_z : the answer itself.
 
     Examples
     --------
@@ -40,7 +61,8 @@ def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> D
     """
     free = ModelWithEvidence.checked(model, given).free
     n = free.n
-    edges, J = free.edges()
+    edges, J = free.graph, free.edges()[1]
+    sizes = np.abs(free.higher.weight)
     degree = np.bincount(edges.ravel(), minlength=n)
     components = free.components()
     cost = _cost(free)
@@ -56,7 +78,7 @@ def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> D
         field_mean=float(np.abs(free.field).mean()) if n else 0.0,
         field_max=float(np.abs(free.field).max(initial=0.0)),
         offset=free.offset,
-        trace=float(free.diagonal.sum()),
+        trace=float(free.storage.diagonal.sum()),
         storage=free.storage.word,
         components=len(components),
         largest_component=max((len(spins) for spins in components), default=0),
@@ -66,6 +88,10 @@ def describe(model: Ising | RBM, *, given: Mapping[Any, int] | None = None) -> D
         exact_order=cost.order,
         exact_memory=cost.memory,
         exact_terms=cost.terms,
+        terms=free.higher.number,
+        largest_term=free.higher.largest,
+        term_mean=float(sizes.mean()) if len(sizes) else 0.0,
+        term_max=float(sizes.max(initial=0.0)),
     )
 
 
@@ -78,10 +104,10 @@ class _Cost(NamedTuple):
     terms: int | None = None
 
 
-def _cost(model: Ising) -> _Cost:
+def _cost(model: Model) -> _Cost:
     """Predict the cost of an exact answer; for a large model by counting along one order."""
     if model.n > MOST_SPINS_TO_PLAN:
-        rows = model.storage.for_kernels()
+        rows = model.connections.for_kernels()
         if rows.is_dense:
             return _Cost()
         from spectralz.kernels.elimination.screening import count_min_degree
@@ -98,13 +124,13 @@ def _cost(model: Ising) -> _Cost:
     return _Cost(plan.width, " and ".join(plan.orders), plan.memory, plan.terms)
 
 
-def _degeneracy(model: Ising) -> int:
+def _degeneracy(model: Model) -> int:
     """Return a lower bound on the treewidth: the degeneracy."""
     from spectralz.kernels.elimination.screening import core_of
 
-    if not model.storage.edge_count:
+    if not model.connections.edge_count:
         return 0
-    adjacency = model.storage.written_out.as_sparse().doubled()
+    adjacency = model.connections.written_out.as_sparse().doubled()
     return int(core_of(adjacency.indptr, adjacency.indices))
 
 

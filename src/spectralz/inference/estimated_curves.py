@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz._support.deadline import Deadline
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Ising, Model
 
 # Of the time that is left, so much goes into contractions if other ways may have to answer as well.
 CONTRACTING_SHARE = 0.9
@@ -82,7 +82,7 @@ class Found:
 Way = Callable[..., Found | None]
 
 
-def with_infinite_temperature(model: Ising, found: Found) -> Found:
+def with_infinite_temperature(model: Model, found: Found) -> Found:
     """Add beta = 0 to temperatures above it; the size of the magnetization has no short formula there."""
     at_zero = dict(zip(KNOWN, quantities(model, 0.0, lambda _: at_infinite_temperature(model), 0.0), strict=True))
     pairs = {
@@ -99,7 +99,7 @@ def with_infinite_temperature(model: Ising, found: Found) -> Found:
     )
 
 
-def first_of(model: Ising, betas: FloatArray, ways: Mapping[str, Way], deadline: Deadline, seed: int) -> Found:
+def first_of(model: Model, betas: FloatArray, ways: Mapping[str, Way], deadline: Deadline, seed: int) -> Found:
     """Return the answer of each temperature from the first way that is trusted there, or from the last one.
 
     After an interrupt, temperatures without an answer are left out.
@@ -133,7 +133,7 @@ def first_of(model: Ising, betas: FloatArray, ways: Mapping[str, Way], deadline:
     return replace(found.only(np.isfinite(found.quantities["log_z"][0])), interrupted=True)
 
 
-def _quickly(model: Ising, betas: FloatArray, deadline: Deadline, seed: int) -> Found | None:
+def _quickly(model: Model, betas: FloatArray, deadline: Deadline, seed: int) -> Found | None:
     """Return something to show after an interrupt, not to be trusted, if that takes a small share of the time."""
     share = deadline.share(QUICK_SHARE)
     if clock.counts_operations() or QUICK_SECONDS_PER_SPIN * model.n > share.left:
@@ -183,7 +183,7 @@ def _tempered(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *,
     return Found(curves.quantities, trusted, by, {"tempering": words}, betas, curves.interrupted)
 
 
-def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
+def _cooled(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
     """Anneal through all temperatures, and judge log Z at each as that of any runs."""
     from spectralz.sampling.curves import curves
 
@@ -205,4 +205,6 @@ def _cooled(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, i
     return Found(pairs, trusted, ("annealing",) * len(betas), {"annealing": words}, betas, cooled.interrupted)
 
 
+# Ways that take pairs of spins only.
+PAIRWISE_WAYS = ("mps", "tempering")
 WAYS: dict[str, Way] = {"mps": _contracted, "tempering": _tempered, "annealing": _cooled}

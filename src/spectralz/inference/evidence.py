@@ -1,4 +1,4 @@
-"""The model that a verb is about, an Ising or an RBM, with or without evidence; and results in its own terms."""
+"""The model that a verb is about, of any kind, with or without evidence; and results in its own terms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.model import RBM, FloatArray, IntArray, Ising, SpinArray
+from spectralz.model import RBM, FloatArray, IntArray, Ising, Model, Polynomial, SpinArray
 from spectralz.parts.pairs import all_pairs
 
 if TYPE_CHECKING:
@@ -24,25 +24,26 @@ class ModelWithEvidence:
     Methods see only ``free``. Their results are completed by the fixed spins and, for an RBM, converted to its values.
     """
 
-    whole: Ising
+    whole: Model
     rbm: RBM | None
     fixed: IntArray
     value: FloatArray
-    free: Ising
+    free: Model
 
     @classmethod
     def checked(cls, model: Any, given: Mapping[Any, int] | None) -> ModelWithEvidence:
         """Check a model and evidence about it."""
         rbm = model if isinstance(model, RBM) else None
         whole = model if rbm is None else rbm.to_ising()
-        if not isinstance(whole, Ising):
+        if not isinstance(whole, Ising | Polynomial):
             raise ModelError(
                 f"model is a {type(model).__name__}; turn it into an Ising first: "
                 "Ising(field, coupling), Ising.from_edges, read or one of the importers (docs/your-model.md)"
             )
         evidence = {} if given is None else given if rbm is None else rbm.evidence(given)
         index, value = whole.evidence(evidence)
-        return cls(whole, rbm, index, value, whole.condition(evidence) if len(index) else whole)
+        free = whole.condition(evidence) if len(index) else whole
+        return cls(whole, rbm, index, value, free.simplest() if isinstance(free, Polynomial) else free)
 
     @property
     def _kept(self) -> IntArray:
@@ -59,8 +60,23 @@ class ModelWithEvidence:
 
     def marginals(self, free: Marginals, *, of_all_pairs: bool = False) -> Marginals:
         """Return marginals of all spins from marginals of the free spins."""
+        if isinstance(self.whole, Polynomial):
+            return self._of_polynomial(free)
         whole = self._with_fixed(free, of_all_pairs) if len(self.fixed) else free
         return whole if self.rbm is None or self.rbm.values == "pm1" else _of_binary(whole)
+
+    def _of_polynomial(self, free: Marginals) -> Marginals:
+        """Return marginals of all spins, and of the terms that are left."""
+        if free.terms is None:
+            free = free.of_terms([])
+        assert free.terms is not None
+        if not len(self.fixed):
+            return free
+        alone = replace(free, terms=None, term_mean=None, term_std_error=None)
+        kept = self._kept.tolist()
+        terms = tuple(tuple(kept[i] for i in scope) for scope in free.terms)
+        whole = self._with_fixed(alone, of_all_pairs=False)
+        return replace(whole, terms=terms, term_mean=free.term_mean, term_std_error=free.term_std_error)
 
     def _with_fixed(self, free: Marginals, of_all_pairs: bool) -> Marginals:
         mean, probability = np.zeros(self.whole.n), np.zeros((self.whole.n, 2))

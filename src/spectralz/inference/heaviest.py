@@ -23,6 +23,7 @@ from spectralz.errors import (
 )
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact, MatrixProduct
+from spectralz.model import Polynomial
 from spectralz.parts.compressed.contraction import Compressed
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.methods.exact import ExactPlan
-    from spectralz.model import RBM, Ising
+    from spectralz.model import RBM, Ising, Model
     from spectralz.sampling.search import Pool
 
 METHODS = ("auto", "exact", "search")
@@ -56,7 +57,7 @@ COLDER = (8.0, 64.0)
 
 
 def map_state(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     method: str = "auto",
     *,
     count: int = 1,
@@ -77,7 +78,7 @@ def map_state(
     Parameters
     ----------
     model
-        The model, an Ising or an RBM.
+        The model: an Ising, an RBM or a Polynomial.
     method
         ``"exact"`` (elimination), ``"search"``, or ``"auto"``: exact if that is possible in time.
     count
@@ -94,6 +95,23 @@ def map_state(
         Most memory for tables, in bytes or like ``"512 MiB"``.
     threads
         Most threads to use; by default all cores that the process may use.
+
+    Returns
+    -------
+    MapState
+        The ``states`` and their ``log_weights``, the heaviest first, ``upper`` and ``proven``.
+
+    Raises
+    ------
+    TooLargeError
+        If ``method="exact"`` would need more than ``max_memory``.
+    OptionError
+        If there is no such method, or if a value is out of range.
+
+    See Also
+    --------
+    sample : states distributed as P(x).
+    marginals : the means of all spins.
 
     Examples
     --------
@@ -148,7 +166,7 @@ class _Answer(NamedTuple):
     interrupted: bool = False
 
 
-def _plan(model: Ising, memory: int, deadline: Deadline, is_asked: bool) -> ExactPlan | None:
+def _plan(model: Model, memory: int, deadline: Deadline, is_asked: bool) -> ExactPlan | None:
     """Return how to eliminate with tables that fit, or None if that is impossible; say why if it is asked for."""
     exact = Exact(algorithm="elimination", max_memory=memory, max_sliced=0)
     plan = exact.plan(model)
@@ -160,14 +178,14 @@ def _plan(model: Ising, memory: int, deadline: Deadline, is_asked: bool) -> Exac
     return plan
 
 
-def _eliminated(model: Ising, count: int, plan: ExactPlan) -> _Answer:
+def _eliminated(model: Model, count: int, plan: ExactPlan) -> _Answer:
     states, largest, error = Exact().heaviest_of_plan(model, plan, count)
     rounding = error + rounding_of(model)
     words = Status(f"eliminated {model.n} spins by maxima")
     return _Answer(states, largest + model.constant + rounding, 4.0 * rounding, "exact", words)
 
 
-def _searched(model: Ising, count: int, deadline: Deadline, rng: np.random.Generator) -> _Answer:
+def _searched(model: Model, count: int, deadline: Deadline, rng: np.random.Generator) -> _Answer:
     states = np.where(model.field >= 0.0, 1, -1).astype(np.int8)[None]
     upper, rounds = np.inf, 0
     with catching_interrupt() as interrupt:
@@ -177,23 +195,23 @@ def _searched(model: Ising, count: int, deadline: Deadline, rng: np.random.Gener
     if interrupt.happened and not rounds:
         raise KeyboardInterrupt
     if not np.isfinite(upper):
-        upper = float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum()) + model.constant
+        upper = float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum()) + model.higher.total + model.constant
     rounding = rounding_of(model)
     words = "interrupted: the search ended early" if interrupt.happened else "the search ended"
     status = Status(f"{words} after {rounds} rounds", converged=not interrupt.happened)
     return _Answer(states, upper + 2.0 * rounding, 4.0 * rounding, "search", status, interrupt.happened)
 
 
-def _search(model: Ising, count: int, deadline: Deadline, rng: np.random.Generator) -> Iterator[Pool]:
+def _search(model: Model, count: int, deadline: Deadline, rng: np.random.Generator) -> Iterator[Pool]:
     """Yield what the search has found, first from states of contractions, if there are any."""
     drawn = list(_drawn_from_contractions(model, deadline.share(CONTRACTION_SHARE), rng))
     yield from by_search(model, deadline, rng, count, np.concatenate(drawn) if drawn else None)
 
 
-def _drawn_from_contractions(model: Ising, deadline: Deadline, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
+def _drawn_from_contractions(model: Model, deadline: Deadline, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
     """Draw states of a colder model from compressed contractions, with larger bonds as long as there is time."""
     J = np.abs(model.edges()[1])
-    if not J.any() or refusal_of_frontier(model, deadline):
+    if isinstance(model, Polynomial) or not J.any() or refusal_of_frontier(model, deadline):
         return
     method, typical = MatrixProduct(), float(J.mean())
     pace, before = 1.0 / clock.OPERATIONS_PER_SECOND, dict.fromkeys(COLDNESS, np.inf)
@@ -218,12 +236,12 @@ def _drawn_from_contractions(model: Ising, deadline: Deadline, rng: np.random.Ge
         return
 
 
-def _bound(model: Ising, deadline: Deadline) -> float:
+def _bound(model: Model, deadline: Deadline) -> float:
     """Return a proven bound on all log-weights: log Z of a much colder model."""
     upper = np.inf
     for k, colder in enumerate(COLDER):
         share = Deadline.after(max(deadline.left, 0.0) / (len(COLDER) - k))
-        if share.seconds * clock.OPERATIONS_PER_SECOND < OPERATIONS_PER_BOUND * (model.n + 2 * model.edge_count):
+        if share.seconds * clock.OPERATIONS_PER_SECOND < OPERATIONS_PER_BOUND * (model.n + 2 * len(model.graph)):
             break
         with suppress(ModelError):  # of numbers that would become too large
             upper = min(upper, bracket(model.scaled(colder), share, ("mf", "states")).upper / colder)

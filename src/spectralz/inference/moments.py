@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from spectralz.model import Polynomial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spectralz.methods import Method
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
+    from spectralz.result import Marginals
 
 # What these methods give; states have the size of the magnetization, too.
 KNOWN = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap")
@@ -28,29 +32,41 @@ class Moments(NamedTuple):
     off: float
 
 
-def at_infinite_temperature(model: Ising) -> Moments:
+def at_infinite_temperature(model: Model) -> Moments:
     """Return what is known at beta = 0: spins are fair coins, and the products of two are 0 in the mean."""
     return Moments(model.n * float(np.log(2.0)), 0.0 - model.constant, np.zeros(model.n), 0.0)
 
 
-def mean_energy(model: Ising, mean: FloatArray, pair_mean: FloatArray) -> float:
+def mean_energy(model: Model, mean: FloatArray, pair_mean: FloatArray) -> float:
     """Return minus the mean log-weight."""
     return -float(model.field @ mean + model.edges()[1] @ pair_mean) - model.constant
 
 
-def sums_of(model: Ising, method: Method) -> Callable[[float], Moments]:
+def sums_of(model: Model, method: Method) -> Callable[[float], Moments]:
     """Return the function that sums up a model exactly; ``off`` is the rounding."""
     edges, J = model.edges()
-    sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + abs(model.constant)
+    sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + model.higher.total + abs(model.constant)
 
     def moments(beta: float) -> Moments:
         marginals = method.run_marginals(model.scaled(beta), pairs=True)
-        energy = mean_energy(model, marginals.mean, aligned(marginals.edges, marginals.pair_mean, edges))
+        if marginals.term_mean is None:
+            energy = mean_energy(model, marginals.mean, aligned(marginals.edges, marginals.pair_mean, edges))
+        else:
+            energy = _mean_energy_of_terms(model, marginals)
         estimate = marginals.estimate
         width = 0.0 if estimate.upper is None or estimate.lower is None else estimate.upper - estimate.lower
         return Moments(estimate.log_z, energy, marginals.mean, width + 1e-15 * sizes)
 
     return moments
+
+
+def _mean_energy_of_terms(model: Model, marginals: Marginals) -> float:
+    """Return minus the mean log-weight; a term that is not listed has lost its weight to rounding."""
+    assert isinstance(model, Polynomial)
+    assert marginals.terms is not None
+    assert marginals.term_mean is not None
+    mean_of = dict(zip(marginals.terms, marginals.term_mean.tolist(), strict=True))
+    return -math.fsum(c * mean_of.get(scope, 0.0) for scope, c in model.terms.items()) - model.constant
 
 
 def aligned(pairs: Any, values: FloatArray, edges: Any) -> FloatArray:
@@ -62,7 +78,7 @@ def aligned(pairs: Any, values: FloatArray, edges: Any) -> FloatArray:
 
 
 def quantities(
-    model: Ising, beta: float, moments: Callable[[float], Moments], step: float
+    model: Model, beta: float, moments: Callable[[float], Moments], step: float
 ) -> list[tuple[float, float]]:
     """Return values and errors at a temperature, in the order of ``KNOWN``.
 

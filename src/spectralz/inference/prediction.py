@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.methods import Method
-    from spectralz.model import RBM, Ising
+    from spectralz.model import RBM, Ising, Polynomial
 
 
 def predict(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     X: ArrayLike,
     method: str | Method = "auto",
     *,
@@ -34,7 +34,7 @@ def predict(
     Parameters
     ----------
     model
-        The model, an Ising or an RBM.
+        The model: an Ising, an RBM or a Polynomial.
     X
         Rows x variables, or a single row: an array, a list of lists, or a DataFrame, whose columns may be some of the
         model's spins in any order. Missing cells are NaN, None or NA.
@@ -47,10 +47,44 @@ def predict(
     seed
         Seed of the random numbers, if the method draws any.
 
+    Returns
+    -------
+    Prediction
+        ``probability`` in the shape of ``X``, its ``std_error``, and which cells were ``missing``.
+
+    Other Parameters
+    ----------------
+    budget : float, default None
+        Seconds to spend at most, ten if neither this nor ``work`` is given.
+    work : float, default None
+        Instead of ``budget``: operations to do, such as 1e10; the answer is then the same in every run.
+    tol : float, default None
+        ``auto`` stops once the standard error of log Z is this small.
+    exclude : list of str, default ()
+        Names of methods that ``auto`` leaves out, such as ``["exact"]``.
+    max_memory : int or str, default "4 GiB"
+        Most memory for tables and populations, in bytes or like ``"512 MiB"``.
+    threads : int, default None
+        Most threads to use; by default all cores that the process may use.
+    device : str, default "auto"
+        ``"cpu"``, ``"gpu"``, or ``"auto"`` for a GPU if there is one and the model is large.
+
+    Raises
+    ------
+    ModelError
+        If the rows do not have the shape or the values of the model's.
+    OptionError
+        If the method gives no marginals, or has no such option.
+
     Warns
     -----
     InaccurateWarning
         If ``auto`` found means that cannot be trusted.
+
+    See Also
+    --------
+    marginals : means under evidence that is the same for all.
+    fit : a model from data.
 
     Examples
     --------

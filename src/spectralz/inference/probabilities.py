@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.methods import Method
-    from spectralz.model import RBM, Ising
+    from spectralz.model import RBM, Ising, Polynomial
 
 
 def log_prob(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     X: ArrayLike,
     method: str | Method = "auto",
     *,
@@ -35,7 +35,7 @@ def log_prob(
     Parameters
     ----------
     model
-        The model, an Ising or an RBM.
+        The model: an Ising, an RBM or a Polynomial.
     X
         States, one per row, or a single one; for an RBM, states of all units, the visible ones first, or of the
         visible ones alone. Cells may be missing (NaN, None or NA): the result is then the log-probability of the
@@ -47,6 +47,42 @@ def log_prob(
         the model was made: a model of 0/1 data takes both, an RBM the values of its units.
     given
         Evidence, as in :func:`log_z`: the result is log P(x | given), -inf for states that contradict it.
+
+    Returns
+    -------
+    LogProb
+        ``log_prob``, one number per state, their ``mean``, and the common log Z (``estimate``).
+
+    Other Parameters
+    ----------------
+    budget : float, default None
+        Seconds to spend at most, ten if neither this nor ``work`` is given.
+    work : float, default None
+        Instead of ``budget``: operations to do, such as 1e10; the answer is then the same in every run.
+    tol : float, default None
+        ``auto`` stops once the standard error of log Z is this small.
+    exclude : list of str, default ()
+        Names of methods that ``auto`` leaves out, such as ``["exact"]``.
+    seed : int, default 0
+        Seed of all random choices.
+    max_memory : int or str, default "4 GiB"
+        Most memory for tables and populations, in bytes or like ``"512 MiB"``.
+    threads : int, default None
+        Most threads to use; by default all cores that the process may use.
+    device : str, default "auto"
+        ``"cpu"``, ``"gpu"``, or ``"auto"`` for a GPU if there is one and the model is large.
+
+    Raises
+    ------
+    ModelError
+        If the states do not have the shape or the values of the model's.
+    OptionError
+        If the method has no such option, or if a value is out of range.
+
+    See Also
+    --------
+    log_z : the normalization alone.
+    predict : the probabilities of missing cells.
 
     Examples
     --------

@@ -26,7 +26,7 @@ from spectralz.trust.strata import judge_strata, may_add, summary_of_strata
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from spectralz.model import RBM, Ising
+    from spectralz.model import RBM, Ising, Model, Polynomial
     from spectralz.sampling.path import Path
     from spectralz.sampling.phases import Phases
     from spectralz.sampling.populations import Run
@@ -41,8 +41,8 @@ SHARE_OF_STATES = 0.25
 
 
 def log_ratio(
-    a: Ising | RBM,
-    b: Ising | RBM,
+    a: Ising | RBM | Polynomial,
+    b: Ising | RBM | Polynomial,
     *,
     given: Mapping[Any, int] | None = None,
     budget: float | None = None,
@@ -71,6 +71,23 @@ def log_ratio(
     threads
         Most threads to use; by default all cores that the process may use.
 
+    Returns
+    -------
+    Quantity
+        The ``value`` with its ``std_error``, ``kind`` and ``trusted``; ``float(quantity)`` is the value.
+
+    Raises
+    ------
+    ModelError
+        If the models do not have the same number of spins.
+    OptionError
+        If both ``budget`` and ``work`` are given, or if a value is out of range.
+
+    See Also
+    --------
+    log_z : log Z of one model.
+    thermodynamics : log Z of one model at many temperatures.
+
     Examples
     --------
     >>> import spectralz as sz
@@ -94,7 +111,7 @@ def log_ratio(
     return bridged if bridged is not None else _one_by_one(first, second, auto)
 
 
-def _exactly(first: Ising, second: Ising, auto: Auto) -> Quantity | None:
+def _exactly(first: Model, second: Model, auto: Auto) -> Quantity | None:
     methods = [auto.choose(model) for model in (first, second)]
     if not all(isinstance(method, Exact | Quadrature) for method in methods):
         return None
@@ -114,7 +131,7 @@ def _exactly(first: Ising, second: Ising, auto: Auto) -> Quantity | None:
     )
 
 
-def _bridged(first: Ising, second: Ising, deadline: Deadline, rng: np.random.Generator) -> Quantity | None:
+def _bridged(first: Model, second: Model, deadline: Deadline, rng: np.random.Generator) -> Quantity | None:
     """Return the ratio by states that go from one model to the other, or None if the models are too far apart."""
     from spectralz.sampling.bridge import bridge
     from spectralz.sampling.engines.between import difference_of
@@ -135,7 +152,7 @@ def _bridged(first: Ising, second: Ising, deadline: Deadline, rng: np.random.Gen
     return Quantity(value, judged.std_error, Kind.ESTIMATE, judged.trusted, status)
 
 
-def _states(model: Ising, seconds: float, rng: np.random.Generator) -> tuple[Phases, list[list[Run]]]:
+def _states(model: Model, seconds: float, rng: np.random.Generator) -> tuple[Phases, list[list[Run]]]:
     """Return states of a model: the phases that plain runs miss, and the runs that count for each stratum."""
     path = path_to(model)
     with crew_for(path) as crew:
@@ -155,7 +172,7 @@ def _judged(phases: Phases, groups: list[list[Run]]) -> tuple[Judgment, float]:
     return judge_strata(summary, phases, groups, 0.0), may_add(phases, groups, summary.log_z)
 
 
-def _one_by_one(first: Ising, second: Ising, auto: Auto) -> Quantity:
+def _one_by_one(first: Model, second: Model, auto: Auto) -> Quantity:
     below, above = (log_z(model, auto) for model in (first, second))
     error = math.hypot(*(e.std_error or 0.0 for e in (below, above)))
     trusted = below.trusted and above.trusted

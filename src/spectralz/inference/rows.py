@@ -15,7 +15,7 @@ from spectralz._support.progress import report
 from spectralz.errors import ModelError, catching_interrupt
 from spectralz.methods import Exact, MeanField
 from spectralz.methods.base import has_few_pairs
-from spectralz.model import RBM
+from spectralz.model import RBM, Polynomial
 from spectralz.model.coupling.entries import symmetric
 from spectralz.model.names import names_in_short
 from spectralz.model.values import LOW, read_cells, spins_of
@@ -25,7 +25,7 @@ from spectralz.result import Kind
 
 if TYPE_CHECKING:
     from spectralz.methods import Method
-    from spectralz.model import FloatArray, IntArray, Ising, SpinArray
+    from spectralz.model import FloatArray, IntArray, Model, SpinArray
     from spectralz.model.names import Names
     from spectralz.model.values import Values
     from spectralz.parts.missing_cells import MissingCells
@@ -49,7 +49,7 @@ def columns_of(X: Any, names: Names) -> list[int] | slice:
     return [place[label] for label in labels]
 
 
-def read_rows(X: Any, model: Any, values: Values | None, whole: Ising) -> SpinArray:
+def read_rows(X: Any, model: Any, values: Values | None, whole: Model) -> SpinArray:
     """Return data as rows of -1, 0 (missing) and +1.
 
     Rows of an RBM may have its visible units alone. The columns of a DataFrame may be some of the spins, in any order;
@@ -107,7 +107,7 @@ class Rows:
     interrupted: bool = False
 
 
-def rows_under(model: Ising, states: SpinArray, method: Method, *, cells: bool) -> Rows:
+def rows_under(model: Model, states: SpinArray, method: Method, *, cells: bool) -> Rows:
     """Return what a model says about rows: the weight of what is known, or (``cells``) the probability of each cell.
 
     Parameters
@@ -130,7 +130,7 @@ def rows_under(model: Ising, states: SpinArray, method: Method, *, cells: bool) 
         log_weight[~lacks] = model.log_weight(different[~lacks])
     lacking = np.flatnonzero(lacks)
     easy, hard = lacking[:0], lacking
-    if len(lacking) and isinstance(method, Auto | Exact) and has_few_pairs(model):
+    if len(lacking) and isinstance(method, Auto | Exact) and not model.higher.number and has_few_pairs(model):
         groups = missing_cells(different[lacking], neighbors_of(model.n, model.edges()[0]))
         is_easy = _states_of_rows(groups) <= MOST_STATES_OF_ROW
         easy, hard = lacking[is_easy], lacking[~is_easy]
@@ -148,7 +148,7 @@ def _states_of_rows(groups: MissingCells) -> FloatArray:
     return np.bincount(groups.row, weights=states, minlength=len(groups.x)).astype(np.float64)
 
 
-def _summed(model: Ising, groups: MissingCells) -> tuple[FloatArray, FloatArray]:
+def _summed(model: Model, groups: MissingCells) -> tuple[FloatArray, FloatArray]:
     """Return the log-weights of rows, and the probabilities of their cells, by sums over the missing ones."""
     edges, J = model.edges()
     log_sum, up = groups.sums(model.field, J)
@@ -157,14 +157,15 @@ def _summed(model: Ising, groups: MissingCells) -> tuple[FloatArray, FloatArray]
     return model.constant + np.einsum("ri,ri->r", x, local) + log_sum, up
 
 
-def _with_hard(rows: Rows, model: Ising, states: SpinArray, hard: IntArray, method: Method, cells: bool) -> Rows:
+def _with_hard(rows: Rows, model: Model, states: SpinArray, hard: IntArray, method: Method, cells: bool) -> Rows:
     """Fill in the rows that need a method; after an interrupt the rest comes from mean field, and is not trusted."""
     shared = with_part(method, len(hard))
     has_errors, trusted, is_exact, interrupted = True, True, True, False
     for k, r in enumerate(hard.tolist()):
         report("rows with missing cells", k / len(hard))
         known = np.flatnonzero(states[r])
-        free = model._given(known, states[r, known])
+        given = model._given(known, states[r, known].astype(np.float64))
+        free = given.simplest() if isinstance(given, Polynomial) else given
         found: Any = None
         with catching_interrupt() as interrupt:
             found = _asked(free, MeanField() if interrupted else shared, cells)
@@ -188,7 +189,7 @@ def _with_hard(rows: Rows, model: Ising, states: SpinArray, hard: IntArray, meth
     return replace(rows, error=error, trusted=trusted and not interrupted, is_exact=is_exact, interrupted=interrupted)
 
 
-def _asked(model: Ising, method: Method, cells: bool) -> Any:
+def _asked(model: Model, method: Method, cells: bool) -> Any:
     return method.run_marginals(model, pairs=False) if cells else method.run(model)
 
 

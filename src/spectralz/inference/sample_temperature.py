@@ -25,6 +25,7 @@ from spectralz.inference.heaviest import map_state
 from spectralz.inference.rows import read_rows
 from spectralz.inference.temperatures import METHODS, thermodynamics
 from spectralz.methods.base import has_few_pairs
+from spectralz.model import Polynomial
 from spectralz.model.values import checked_weights
 from spectralz.result import Kind, Status, Temperature
 
@@ -143,7 +144,7 @@ def _with_part(options: dict[str, Any], part: int) -> dict[str, Any]:
 
 
 def temperature(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     samples: Any,
     method: str = "auto",
     *,
@@ -174,7 +175,35 @@ def temperature(
     seed
         Seed of all random numbers.
     **options
-        Options of :func:`thermodynamics`: ``budget``, ``work``, ``threads``, ``exclude``.
+        Options of :func:`thermodynamics`, listed below.
+
+    Returns
+    -------
+    Temperature
+        ``beta`` with its ``std_error``, energies observed and predicted, ``trusted`` and ``status``.
+
+    Other Parameters
+    ----------------
+    budget : float, default None
+        Seconds to spend, ten by default.
+    work : float, default None
+        Instead of ``budget``: operations to do, such as 1e10; the answer is then the same in every run.
+    threads : int, default None
+        Most threads to use; by default all cores that the process may use.
+    exclude : list of str, default ()
+        Names of methods that ``auto`` leaves out, such as ``["exact"]``.
+
+    Raises
+    ------
+    ModelError
+        If there are no samples, if cells are missing, or if all states of the model have the same energy.
+    OptionError
+        If the model is a Polynomial, or if there is no such option.
+
+    See Also
+    --------
+    thermodynamics : the mean energies at given temperatures.
+    fit : all parameters of a model from data.
 
     Examples
     --------
@@ -191,7 +220,9 @@ def temperature(
     if unknown:
         raise OptionError(f"{unknown[0]!r} is no option of temperature; it takes budget, work, threads and exclude")
     number = checked_count(seed, "seed", least=0)
-    whole = ModelWithEvidence.checked(model, None).whole
+    whole = ModelWithEvidence.checked(model, None).free
+    if isinstance(whole, Polynomial):
+        raise OptionError("temperature takes models of pairs; for a Polynomial compare log_prob at several scales")
     drawn = _samples(samples, model, whole, values, weights)
     began = clock.seconds()
     curve = _Curve(whole, "auto" if method == PSEUDO else method, number, options)
@@ -200,7 +231,7 @@ def temperature(
     return replace(result, seconds=clock.seconds() - began)
 
 
-def _samples(samples: Any, model: Ising | RBM, whole: Ising, values: Any, weights: Any) -> Samples:
+def _samples(samples: Any, model: Ising | RBM | Polynomial, whole: Ising, values: Any, weights: Any) -> Samples:
     """Return samples with their occurrences, checked."""
     record = getattr(samples, "record", None)
     if record is not None and hasattr(samples, "variables") and hasattr(samples, "vartype"):

@@ -14,11 +14,12 @@ from spectralz._support.options import checked_count, checked_names, checked_thr
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, TooLargeError, catching_interrupt, showing_interrupts, shown, warn_inaccurate
-from spectralz.inference.estimated_curves import WAYS, first_of, with_infinite_temperature
+from spectralz.inference.estimated_curves import PAIRWISE_WAYS, WAYS, first_of, with_infinite_temperature
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.moments import KNOWN, STENCIL, quantities, sums_of, with_what_is_certain
 from spectralz.methods import Exact, Method, Quadrature
 from spectralz.methods.base import has_few_pairs
+from spectralz.model import Polynomial
 from spectralz.portfolio.exact_costs import is_affordable
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from spectralz.inference.estimated_curves import Way
-    from spectralz.model import RBM, FloatArray, Ising
+    from spectralz.model import RBM, FloatArray, Ising, Model
 
 METHODS = ("auto", "exact", "quadrature", "mps", "tempering", "annealing")
 # The first of what exact methods give is exact where rounding leaves digits; the heat capacity has its own error.
@@ -41,7 +42,7 @@ EXACT_SHARE, TRUSTED_SHARE = 1e-6, 0.01
 
 
 def thermodynamics(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     betas: ArrayLike,
     method: str = "auto",
     *,
@@ -62,7 +63,7 @@ def thermodynamics(
     Parameters
     ----------
     model
-        The model, an Ising or an RBM.
+        The model: an Ising, an RBM or a Polynomial.
     betas
         Inverse temperatures, 0 or more. At beta the log-weights of the model are multiplied by beta, so that
         beta = 1 is the model itself.
@@ -80,6 +81,28 @@ def thermodynamics(
         Most threads to use; by default all cores that the process may use.
     exclude
         Names of methods that ``auto`` leaves out, such as ``["exact"]``.
+
+    Returns
+    -------
+    Thermodynamics
+        One number and one error per temperature for each quantity, and ``trusted`` at each temperature.
+
+    Raises
+    ------
+    OptionError
+        If a value is out of range, or if ``exclude`` leaves no method.
+    TooLargeError
+        If the model is too large for the method that was asked for.
+
+    Warns
+    -----
+    InaccurateWarning
+        If the numbers at some temperature cannot be trusted.
+
+    See Also
+    --------
+    energy, entropy : one number, at beta = 1.
+    temperature : the inverse temperature of samples.
 
     Examples
     --------
@@ -106,6 +129,9 @@ def thermodynamics(
         if solver is not None:
             curves = _exact(free, at, solver)
         else:
+            if free.higher.number and method in PAIRWISE_WAYS:
+                raise OptionError(f"{method!r} takes pairs of spins only; curves of this model are made by annealing")
+            left_out = (*left_out, *PAIRWISE_WAYS) if free.higher.number else left_out
             ways = {name: way for name, way in WAYS.items() if name == method or name not in left_out}
             curves = _estimated(free, at, {method: WAYS[method]} if method in WAYS else ways, deadline, seed)
     result = Thermodynamics(n=free.n, seconds=clock.seconds() - began, **curves)
@@ -114,10 +140,47 @@ def thermodynamics(
     return result
 
 
-def energy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity:
+def energy(model: Ising | RBM | Polynomial, method: str = "auto", **options: Any) -> Quantity:
     """Return the mean energy of ``model``, minus its mean log-weight, with its error.
 
     A short way to :func:`thermodynamics` at beta = 1, whose options these are.
+
+    Parameters
+    ----------
+    model, method, **options
+        As in :func:`thermodynamics`.
+
+    Returns
+    -------
+    Quantity
+        The ``value`` with its ``std_error`` and ``trusted``; ``float(quantity)`` is the value.
+
+    Other Parameters
+    ----------------
+    given : dict, default None
+        Evidence, as in :func:`log_z`.
+    budget : float, default None
+        Seconds to spend, ten by default.
+    work : float, default None
+        Instead of ``budget``: operations to do, such as 1e10; the answer is then the same in every run.
+    seed : int, default 0
+        Seed of all random numbers.
+    threads : int, default None
+        Most threads to use; by default all cores that the process may use.
+    exclude : list of str, default ()
+        Names of methods that ``auto`` leaves out, such as ``["exact"]``.
+
+    Raises
+    ------
+    OptionError
+        If a value is out of range, or if ``exclude`` leaves no method.
+    TooLargeError
+        If the model is too large for the method that was asked for.
+
+    See Also
+    --------
+    thermodynamics : all quantities, at many temperatures.
+    entropy : log Z plus the mean energy.
 
     Examples
     --------
@@ -128,7 +191,7 @@ def energy(model: Ising | RBM, method: str = "auto", **options: Any) -> Quantity
     return _at_beta_one("energy", model, method, options)
 
 
-def entropy(model: Ising | RBM, method: str = "auto", *, base: float = math.e, **options: Any) -> Quantity:
+def entropy(model: Ising | RBM | Polynomial, method: str = "auto", *, base: float = math.e, **options: Any) -> Quantity:
     """Return the entropy of P(x), log Z plus the mean energy, with its error.
 
     A short way to :func:`thermodynamics` at beta = 1, whose options these are.
@@ -139,6 +202,38 @@ def entropy(model: Ising | RBM, method: str = "auto", *, base: float = math.e, *
         As in :func:`thermodynamics`.
     base
         The base of the logarithm: e for nats, 2 for bits.
+
+    Returns
+    -------
+    Quantity
+        The ``value`` with its ``std_error`` and ``trusted``; ``float(quantity)`` is the value.
+
+    Other Parameters
+    ----------------
+    given : dict, default None
+        Evidence, as in :func:`log_z`.
+    budget : float, default None
+        Seconds to spend, ten by default.
+    work : float, default None
+        Instead of ``budget``: operations to do, such as 1e10; the answer is then the same in every run.
+    seed : int, default 0
+        Seed of all random numbers.
+    threads : int, default None
+        Most threads to use; by default all cores that the process may use.
+    exclude : list of str, default ()
+        Names of methods that ``auto`` leaves out, such as ``["exact"]``.
+
+    Raises
+    ------
+    OptionError
+        If ``base`` is not above 1, if a value is out of range, or if ``exclude`` leaves no method.
+    TooLargeError
+        If the model is too large for the method that was asked for.
+
+    See Also
+    --------
+    thermodynamics : all quantities, at many temperatures.
+    energy : minus the mean log-weight.
 
     Examples
     --------
@@ -154,7 +249,7 @@ def entropy(model: Ising | RBM, method: str = "auto", *, base: float = math.e, *
     return replace(nats, value=nats.value / unit, std_error=nats.std_error / unit)
 
 
-def _at_beta_one(name: str, model: Ising | RBM, method: str, options: dict[str, Any]) -> Quantity:
+def _at_beta_one(name: str, model: Ising | RBM | Polynomial, method: str, options: dict[str, Any]) -> Quantity:
     curves = thermodynamics(model, [1.0], method, **options)
     value, error = float(getattr(curves, name)[0]), float(getattr(curves, f"{name}_error")[0])
     if curves.method not in ("exact", "quadrature"):
@@ -181,7 +276,7 @@ def _checked_betas(betas: Any) -> FloatArray:
 
 
 def _exact_method(
-    model: Ising, betas: FloatArray, wanted: str, left_out: Sequence[str], deadline: Deadline
+    model: Model, betas: FloatArray, wanted: str, left_out: Sequence[str], deadline: Deadline
 ) -> Method | None:
     """Return the exact method that can do it in time, or that was asked for; None if there is none."""
     if wanted in WAYS:
@@ -196,12 +291,16 @@ def _exact_method(
         if wanted == "exact":
             raise TooLargeError(str(plan.refusal))
     quadrature = Quadrature()
+    if isinstance(model, Polynomial):
+        if wanted == "quadrature":
+            raise OptionError("quadrature takes pairs of spins only; ask for exact, annealing or auto")
+        return None
     if wanted == "auto" and ("quadrature" in left_out or not quadrature.suits(model)):
         return None
     return quadrature if has_few_pairs(model) else None
 
 
-def _exact(model: Ising, betas: FloatArray, method: Method) -> dict[str, Any]:
+def _exact(model: Model, betas: FloatArray, method: Method) -> dict[str, Any]:
     """Solve at every temperature, and beside it for the slope of the energy."""
     rows = []
     with catching_interrupt() as interrupt:
@@ -236,7 +335,7 @@ def _status(words: str, trusted: NDArray[np.bool_], *, interrupted: bool) -> Sta
 
 
 def _estimated(
-    model: Ising, betas: FloatArray, ways: Mapping[str, Way], deadline: Deadline, seed: int
+    model: Model, betas: FloatArray, ways: Mapping[str, Way], deadline: Deadline, seed: int
 ) -> dict[str, Any]:
     """Estimate the curves by the first of some ways that is trusted; at beta = 0 all is known."""
     rising = np.unique(betas)

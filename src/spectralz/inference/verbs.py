@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from spectralz._support.deadline import budgeted, checked_budget
 from spectralz._support.executors import using_executor
@@ -21,6 +21,7 @@ from spectralz.inference.all_pairs import marginals_of_all_pairs
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Method
 from spectralz.methods.base import has_few_pairs
+from spectralz.model import Polynomial
 from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.intervals import bracket_with_interval
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from spectralz.model import RBM, Ising, SpinArray
+    from spectralz.model import RBM, Ising, Model, SpinArray
 
 
 def log_z(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     method: str | Method = "auto",
     *,
     given: Mapping[Any, int] | None = None,
@@ -49,7 +50,7 @@ def log_z(
     Parameters
     ----------
     model
-        The model, an Ising or an RBM.
+        The model: an Ising, an RBM or a Polynomial.
     method
         The name of a method, or a method itself; ``log_z(model, "exact", order="banded")`` and
         ``log_z(model, Exact(order="banded"))`` are the same call. ``"BP-200"`` and the other labels of the paper's
@@ -62,7 +63,54 @@ def log_z(
         ``concurrent.futures``. It is not shut down. The answer of ``annealing`` and ``states`` is the same with any
         number of workers, or none. If a worker dies, its run is lost, and ``status`` says so.
     **options
-        Options of the method, if the method is given by name.
+        Options of the method, if the method is given by name. Those that several methods have, and all of ``auto``, are
+        below with the defaults of ``auto``. The class of each method lists all of its own: :class:`Exact`,
+        :class:`Annealing` and the others of :data:`METHODS`.
+
+    Returns
+    -------
+    Estimate
+        ``log_z`` with its ``kind``, ``std_error``, proven ``lower`` and ``upper``, ``trusted`` and ``status``.
+
+    Other Parameters
+    ----------------
+    budget : float, default None
+        Seconds to spend at most, ten if neither this nor ``work`` is given. Exact answers may take ten times as long.
+        Taken by ``auto``.
+    work : float, default None
+        Instead of ``budget``: operations to do, such as 1e10, about ten seconds of one core. The answer is then the
+        same in every run. Taken by ``auto``.
+    tol : float, default None
+        Of ``auto``: stop once the standard error is this small, by default 0.001 at a budget of ten seconds, scaled by
+        one over the root of the budget. Others have a tolerance of their own. Taken by ``auto``, ``quadrature``,
+        ``low_rank``, ``spectral``, ``bp``, ``ep``, ``mf``, ``trw``, ``sdp``, ``convex_mf``.
+    exclude : list of str, default ()
+        Names of methods to leave out, such as ``["exact"]``. Taken by ``auto``.
+    seed : int, default 0
+        Seed of all random choices. Taken by ``auto``, ``mps``, ``annealing``, ``states``, ``tempering``, ``ep``,
+        ``mf``, ``wmbe``, ``sdp``.
+    max_memory : int or str, default "4 GiB"
+        Most memory for tables and populations, in bytes or like ``"512 MiB"``. Taken by ``auto``, ``exact``, ``mps``,
+        ``annealing``, ``spectral``, ``mbe``, ``wmbe``.
+    threads : int, default None
+        Most threads to use; by default all cores that the process may use. Taken by ``auto``, ``exact``, ``annealing``,
+        ``states``, ``tempering``, ``spectral``, ``ep``, ``wmbe``, ``trw``, ``sdp``, ``convex_mf``.
+    device : str, default "auto"
+        ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one and the model is
+        large. Taken by ``auto``, ``annealing``, ``states``, ``tempering``, ``spectral``, ``ep``, ``sdp``.
+
+    Raises
+    ------
+    UnknownMethodError
+        If no method has that name.
+    OptionError
+        If the method has no such option, or if a value is out of range.
+    ModelError
+        If ``model`` is not a model, or if ``given`` names a spin that it does not have.
+    TooLargeError
+        If the model is too large for the method that was asked for; ``auto`` takes another one.
+    DeviceError
+        If a GPU is asked for where there is none.
 
     Warns
     -----
@@ -71,6 +119,12 @@ def log_z(
         their results.
     LostRunsWarning
         If the workers of ``executor`` lost every run, so that the runs were made here instead.
+
+    See Also
+    --------
+    bounds : proven bounds from both sides.
+    compare : several methods side by side.
+    log_ratio : the ratio of two partition functions, more precise than two calls.
 
     Examples
     --------
@@ -91,7 +145,7 @@ def log_z(
 
 
 def marginals(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     method: str | Method = "auto",
     *,
     given: Mapping[Any, int] | None = None,
@@ -113,6 +167,48 @@ def marginals(
         ``"all"`` lists all pairs, coupled or not, as ``covariance`` needs. ``exact``, ``quadrature``, ``annealing`` and
         ``states`` can do this; ``auto`` takes the first of these that can do it.
 
+    Returns
+    -------
+    Marginals
+        ``mean`` and ``pair_mean`` with their errors, the probabilities, and log Z of the same run (``estimate``).
+
+    Other Parameters
+    ----------------
+    budget : float, default None
+        Seconds to spend at most, ten if neither this nor ``work`` is given.
+    work : float, default None
+        Instead of ``budget``: operations to do, such as 1e10; the answer is then the same in every run.
+    tol : float, default None
+        ``auto`` stops once the standard error of log Z is this small.
+    exclude : list of str, default ()
+        Names of methods that ``auto`` leaves out, such as ``["exact"]``.
+    seed : int, default 0
+        Seed of all random choices.
+    max_memory : int or str, default "4 GiB"
+        Most memory for tables and populations, in bytes or like ``"512 MiB"``.
+    threads : int, default None
+        Most threads to use; by default all cores that the process may use.
+    device : str, default "auto"
+        ``"cpu"``, ``"gpu"``, or ``"auto"`` for a GPU if there is one and the model is large.
+
+    Raises
+    ------
+    OptionError
+        If the method gives no marginals, or not those of all pairs, or has no such option.
+    TooLargeError
+        If the model is too large for the method that was asked for, or has too many pairs for ``pairs="all"``.
+
+    Warns
+    -----
+    InaccurateWarning
+        If ``auto`` found no answer that can be trusted.
+
+    See Also
+    --------
+    log_z : the log of the partition function, with the same options.
+    predict : the missing cells of rows of data.
+    sample : states instead of means.
+
     Examples
     --------
     >>> import spectralz as sz
@@ -128,8 +224,11 @@ def marginals(
     refuse_without_marginals(chosen)
     conditioned = ModelWithEvidence.checked(model, given)
     if pairs == "all":
+        if isinstance(conditioned.whole, Polynomial):
+            raise OptionError('pairs="all" is for models of pairs, and a Polynomial has the means of its terms instead')
         with _spreading(chosen, executor):
-            return conditioned.marginals(marginals_of_all_pairs(conditioned.free, chosen), of_all_pairs=True)
+            found = marginals_of_all_pairs(cast("Ising", conditioned.free), chosen)
+            return conditioned.marginals(found, of_all_pairs=True)
     wanted = has_few_pairs(conditioned.whole) if pairs is None else flag(pairs, "pairs")
     with _spreading(chosen, executor):
         result = conditioned.marginals(chosen.run_marginals(conditioned.free, pairs=wanted))
@@ -138,7 +237,7 @@ def marginals(
 
 
 def sample(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     size: int,
     method: str | Method = "auto",
     seed: int | np.random.Generator = 0,
@@ -151,7 +250,7 @@ def sample(
 
     States from ``exact``, ``quadrature`` and ``low_rank``, which ``auto`` prefers, are independent and follow P(x)
     exactly. States from ``annealing`` do so in the limit of large populations. Those from ``states`` are drawn from the
-    states found. If these two cannot be relied on, there is an ``InaccurateWarning``.
+    states found.
 
     Parameters
     ----------
@@ -163,6 +262,46 @@ def sample(
         As in :func:`log_z`. Given spins are columns too.
     seed
         A number, which always gives the same states, or a ``numpy.random.Generator``, which is advanced.
+
+    Returns
+    -------
+    numpy.ndarray
+        One state per row, ``size`` x n; n includes the given spins.
+
+    Other Parameters
+    ----------------
+    budget : float, default None
+        Seconds to spend at most, ten if neither this nor ``work`` is given.
+    work : float, default None
+        Instead of ``budget``: operations to do, such as 1e10; the answer is then the same in every run.
+    tol : float, default None
+        A tolerance of methods that have one; ``auto`` draws states without it.
+    exclude : list of str, default ()
+        Names of methods that ``auto`` leaves out, such as ``["exact"]``.
+    max_memory : int or str, default "4 GiB"
+        Most memory for tables and populations, in bytes or like ``"512 MiB"``.
+    threads : int, default None
+        Most threads to use; by default all cores that the process may use.
+    device : str, default "auto"
+        ``"cpu"``, ``"gpu"``, or ``"auto"`` for a GPU if there is one and the model is large.
+
+    Raises
+    ------
+    OptionError
+        If the method gives no samples, or has no such option.
+    TooLargeError
+        If the model is too large for the method that was asked for, or the states for memory.
+
+    Warns
+    -----
+    InaccurateWarning
+        If the states may not follow P(x).
+
+    See Also
+    --------
+    marginals : means, without drawing states.
+    map_state : the heaviest states.
+    log_prob : log-probabilities of states.
 
     Examples
     --------
@@ -180,7 +319,7 @@ def sample(
 
 
 def compare(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     methods: Iterable[str | Method] | None = None,
     *,
     given: Mapping[Any, int] | None = None,
@@ -201,6 +340,33 @@ def compare(
     threads
         Most threads that each method uses, unless it sets its own number; by default all cores that the process may
         use.
+
+    Returns
+    -------
+    Comparison
+        One row per method, in the order of ``methods``. ``table["bp"]`` is the :class:`Estimate` of ``bp``.
+
+    Raises
+    ------
+    OptionError
+        If ``methods`` is one name instead of a list.
+    UnknownMethodError
+        If no method has one of these names.
+
+    See Also
+    --------
+    log_z : one method.
+    bounds : the best proven bounds of several methods.
+    spectralz.plots.comparison : the picture, which ``table.plot()`` draws.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> table = sz.compare(sz.generators.grid(side=4, strength=0.5, seed=0), ["exact", "mf", "trw"])
+    >>> [row.name for row in table]
+    ['exact', 'mf', 'trw']
+    >>> table["mf"].lower < table.reference.log_z < table["trw"].upper
+    True
     """
     if isinstance(methods, str):
         raise OptionError(f"methods is {methods!r}; give a list, such as [{methods!r}]")
@@ -220,7 +386,7 @@ def compare(
 
 
 def bounds(
-    model: Ising | RBM,
+    model: Ising | RBM | Polynomial,
     budget: float | None = None,
     exclude: Iterable[str] = (),
     *,
@@ -258,6 +424,23 @@ def bounds(
         probability, and takes half of the budget. None for bounds alone.
     seed
         Seed of the random numbers for the interval; the bounds do not depend on it.
+
+    Returns
+    -------
+    Bounds
+        ``lower`` and ``upper`` with the methods that proved them, ``rows`` of all bounders, and ``interval``.
+
+    Raises
+    ------
+    OptionError
+        If both ``budget`` and ``work`` are given, or if a value is out of range.
+    ModelError
+        If ``model`` is not a model, or if ``given`` names a spin that it does not have.
+
+    See Also
+    --------
+    log_z : an estimate, with the bounds that its method proved.
+    compare : several methods side by side.
 
     Examples
     --------
@@ -307,7 +490,7 @@ def _refuse_unable(method: Method, ability: str, lack: str) -> None:
         raise OptionError(f"method {method.name!r} {lack}: {able}")
 
 
-def _row(model: Ising, method: Method, name: str) -> ComparisonRow:
+def _row(model: Model, method: Method, name: str) -> ComparisonRow:
     try:
         return ComparisonRow(method, method.run(model), None, name)
     except SpectralzError as error:

@@ -4,23 +4,26 @@
 ``uai``     .uai                          UAI competition format, MARKOV or BAYES (:mod:`spectralz.io.uai`)
 ``npz``     .npz                          numpy archives: ours, to the last bit; ``h`` and ``J``; scipy.sparse
                                           (:mod:`spectralz.io.npz`)
-``json``    .json                         dimod's binary quadratic models (:mod:`spectralz.io.dimod_json`)
+``json``    .json                         dimod's binary quadratic models (:mod:`spectralz.io.dimod_json`); polynomials
+                                          (:mod:`spectralz.io.polynomial_json`)
 ``coo``     .coo                          dimod's COO text (:mod:`spectralz.io.dimod_coo`)
 ``qubo``    .sparse .qubo                 quadratic 0/1 programs of Biq Mac and of qbsolv (:mod:`spectralz.io.qubo`)
 ``maxcut``  .mc .rud .rudy .gset          max-cut instances: rudy, Gset, Biq Mac (:mod:`spectralz.io.maxcut`)
 ``csv``     .csv .tsv .edges              edge lists (:mod:`spectralz.io.csv_edges`)
 ==========  ============================  ==============================================================================
 
-Files of every format may be compressed by gzip. docs/your-model.md gives the log-weight that each format stands for.
+``uai``, ``npz`` and ``json`` hold terms of three and more spins, the others pairs only. Files of every format may be
+compressed by gzip. docs/your-model.md gives the log-weight that each format stands for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spectralz.errors import FormatError, OptionError
+from spectralz.errors import FormatError, ModelError, OptionError
 from spectralz.io.csv_edges import looks_like_csv, read_csv, write_csv
 from spectralz.io.dimod_coo import looks_like_coo, read_coo, write_coo
 from spectralz.io.dimod_json import looks_like_json, read_json, write_json
@@ -32,16 +35,17 @@ from spectralz.io.uai import (
     looks_like_uai,
     read_evidence,
     read_map,
+    read_network,
     read_uai,
     write_map,
     write_mar,
     write_pr,
     write_uai,
 )
-from spectralz.model import RBM, Ising
+from spectralz.model import RBM, Model, Polynomial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Hashable
 
 
 __all__ = [
@@ -53,6 +57,7 @@ __all__ = [
     "read_coo",
     "read_csv",
     "read_evidence",
+    "read_given",
     "read_json",
     "read_map",
     "read_maxcut",
@@ -76,18 +81,19 @@ class Format(NamedTuple):
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[str | PathLike[str] | Source], Ising]
-    write: Callable[[Ising, str | PathLike[str]], None] | None
+    read: Callable[[str | PathLike[str] | Source], Model]
+    write: Callable[[Any, str | PathLike[str]], None] | None
     looks_like: Callable[[Source], bool]
     is_marked: bool  # whether the beginning of a file says that it has this format
     keeps_names: bool
+    keeps_terms: bool = False  # whether terms may have more than two spins
 
 
 # Formats are tried in this order to detect that of a file, the most certain ones first.
 FORMATS = (
-    Format("npz", (".npz",), read_npz, write_npz, looks_like_npz, is_marked=True, keeps_names=True),
-    Format("json", (".json",), read_json, write_json, looks_like_json, is_marked=True, keeps_names=True),
-    Format("uai", (".uai",), read_uai, write_uai, looks_like_uai, is_marked=True, keeps_names=False),
+    Format("npz", (".npz",), read_npz, write_npz, looks_like_npz, True, keeps_names=True, keeps_terms=True),
+    Format("json", (".json",), read_json, write_json, looks_like_json, True, keeps_names=True, keeps_terms=True),
+    Format("uai", (".uai",), read_uai, write_uai, looks_like_uai, True, keeps_names=False, keeps_terms=True),
     Format("coo", (".coo",), read_coo, write_coo, looks_like_coo, is_marked=True, keeps_names=True),
     Format("qubo", (".sparse", ".qubo"), read_qubo, None, looks_like_qubo, is_marked=False, keeps_names=False),
     Format("maxcut", (".mc", ".rud", ".rudy", ".gset"), read_maxcut, None, looks_like_maxcut, False, False),
@@ -97,12 +103,12 @@ FORMATS = (
 
 def read(
     path: str | PathLike[str],
-    evidence: str | PathLike[str] | None = None,
+    evidence: str | PathLike[str] | Mapping[Any, int] | None = None,
     *,
     format: str | None = None,
     beta: float = 1.0,
-) -> Ising:
-    r"""Read a model from a file; with an evidence file, return the model of the free spins.
+) -> Model:
+    r"""Read a model from a file; with evidence, return the model of the free spins.
 
     Parameters
     ----------
@@ -111,11 +117,17 @@ def read(
         format follows from the suffix of the name, or otherwise from the content.
     evidence
         A UAI ``.evid`` file: its variables are fixed, as by :meth:`Ising.condition`. It numbers variables from 0,
-        whatever their names.
+        whatever their names. Or the evidence itself, as ``condition`` takes it. Zeros in the tables of a UAI file are
+        refused, unless the evidence excludes them.
     format
         The name of the format, if it should not be detected.
     beta
         Inverse temperature: every log-weight, offset included, is multiplied by it.
+
+    Returns
+    -------
+    Ising or Polynomial
+        The model; a Polynomial if the file has terms of three and more spins.
 
     Raises
     ------
@@ -123,6 +135,11 @@ def read(
         If the file is not what its suffix says; the message says where, and what to do.
     OSError
         If the file cannot be opened.
+
+    See Also
+    --------
+    write : the reverse.
+    from_dimod, from_networkx, from_pandas, from_polynomial, from_qubo : from objects of other libraries.
 
     Examples
     --------
@@ -132,18 +149,60 @@ def read(
     >>> float(sz.read(path, beta=2.0).log_weight([1, 1, 1]))
     -0.5
     """
-    if evidence is not None and fspath(path) == fspath(evidence) == STANDARD:
+
+    def given(model: Model) -> dict[int, int]:
+        if evidence is None:
+            return {}
+        if not isinstance(evidence, Mapping):
+            return read_evidence(evidence, model.n)
+        index, values = model.evidence(evidence)
+        return dict(zip(index.tolist(), values.astype(int).tolist(), strict=True))
+
+    if isinstance(evidence, str | PathLike) and fspath(path) == fspath(evidence) == STANDARD:
         raise OptionError("model and evidence cannot both come from standard input; name a file for one of them")
-    wanted = None if format is None else _format_named(format)
-    source = opened(path)
-    model = (wanted or _format_of(source)).read(source)
+    model, fixed = read_given(path, given, format=format)
     if evidence is not None:
-        spins = read_evidence(evidence, model.n)
-        model = model.condition({i if model.names is None else model.names[i]: value for i, value in spins.items()})
+        model = model.condition(by_name(model, fixed))
+        model = model.simplest() if isinstance(model, Polynomial) else model
     return model if beta == 1.0 else model.scaled(beta)
 
 
-def write(model: Ising | RBM, path: str | PathLike[str], *, format: str | None = None) -> None:
+def read_given(
+    path: str | PathLike[str],
+    given: Callable[[Model], Mapping[int, int]],
+    *,
+    format: str | None = None,
+    beta: float = 1.0,
+) -> tuple[Model, dict[int, int]]:
+    """Read a model of all spins, and what is known of some of them: -1 or +1 by their positions.
+
+    Parameters
+    ----------
+    path, format, beta
+        As in :func:`read`.
+    given
+        Called once with a model of the same spins, to return what is known. Zeros in the tables of a UAI file are
+        refused unless this excludes them; of such a table, only the part that agrees with what is known is kept.
+    """
+    wanted = None if format is None else _format_named(format)
+    source = opened(path)
+    chosen = wanted or _format_of(source)
+    if chosen.name == "uai":
+        network = read_network(source)
+        fixed = dict(given(network.spins))
+        model = network.model(fixed)
+    else:
+        model = chosen.read(source)
+        fixed = dict(given(model))
+    return (model if beta == 1.0 else model.scaled(beta)), fixed
+
+
+def by_name(model: Model, fixed: Mapping[int, int]) -> dict[Hashable, int]:
+    """Return what is known of spins by their names, as the verbs take it."""
+    return {i if model.names is None else model.names[i]: value for i, value in fixed.items()}
+
+
+def write(model: Model | RBM, path: str | PathLike[str], *, format: str | None = None) -> None:
     """Write a model to a file, whole or not at all.
 
     All formats except ``uai`` keep the names of spins; ``uai`` has no place for them and leaves them out.
@@ -163,7 +222,12 @@ def write(model: Ising | RBM, path: str | PathLike[str], *, format: str | None =
     FormatError
         If no format that can be written has this suffix.
     ModelError
-        If the format cannot hold this model.
+        If the format cannot hold this model: terms of three and more spins are held by ``npz``, ``json`` and ``uai``.
+
+    See Also
+    --------
+    read : the reverse.
+    Ising.to_dimod, Ising.to_networkx, Ising.to_dict : to objects of other libraries.
 
     Examples
     --------
@@ -174,7 +238,16 @@ def write(model: Ising | RBM, path: str | PathLike[str], *, format: str | None =
     >>> sz.read(path)
     Ising(n=9, edges=12, density=0.333, |A| mean 0.63 max 0.995, |field| max 0.967, sparse)
     """
-    _writer(path, format)(model.to_ising() if isinstance(model, RBM) else model, path)
+    chosen, writer = _writer(path, format)
+    whole = model.to_ising() if isinstance(model, RBM) else model
+    if isinstance(whole, Polynomial) and not chosen.keeps_terms:
+        if whole.higher.number:
+            raise ModelError(
+                f"this model has terms of up to {whole.higher.largest} spins, and {chosen.name} files hold pairs only; "
+                "write .npz, .json or .uai"
+            )
+        whole = whole.to_ising()
+    writer(whole, path)
 
 
 def check_suffix(path: str | PathLike[str], *, format: str | None = None) -> None:
@@ -182,16 +255,16 @@ def check_suffix(path: str | PathLike[str], *, format: str | None = None) -> Non
     _writer(path, format)
 
 
-def loses_names(model: Ising | RBM, path: str | PathLike[str], *, format: str | None = None) -> bool:
+def loses_names(model: Model | RBM, path: str | PathLike[str], *, format: str | None = None) -> bool:
     """Say whether `write` with the same arguments would leave out the names of the model's spins."""
     chosen = _format_to_write(path, format)
     return model.names is not None and chosen is not None and not chosen.keeps_names
 
 
-def _writer(path: str | PathLike[str], name: str | None) -> Callable[[Ising, str | PathLike[str]], None]:
+def _writer(path: str | PathLike[str], name: str | None) -> tuple[Format, Callable[[Any, str | PathLike[str]], None]]:
     chosen = _format_to_write(path, name)
     if chosen is not None and chosen.write is not None:
-        return chosen.write
+        return chosen, chosen.write
     reason = f"{chosen.name} files are only read" if chosen else _suffix_in_words(path)
     raise FormatError(f"{reason}; models are written to " + _listed(only_written=True), path)
 

@@ -13,24 +13,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz.io import json_values
 from spectralz.io.files import PathName, PathOrSource, Source, opened, save
-from spectralz.io.labels import energy_pairs, from_plain, symmetric, to_plain
+from spectralz.io.labels import energy_pairs, symmetric, to_plain
+from spectralz.io.polynomial_json import is_polynomial, polynomial_of, write_polynomial
+from spectralz.model import Model, Polynomial
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from spectralz.model import FloatArray, IntArray, Ising
+    from spectralz.model import IntArray, Ising
 
 SCHEMA = "3.0.0"
 
 
-def read_json(path: PathOrSource) -> Ising:
-    """Read a binary quadratic model of dimod."""
+def read_json(path: PathOrSource) -> Model:
+    """Read a binary quadratic model of dimod, or a polynomial."""
     source = opened(path)
-    document = _document(source)
-    labels = _labels(source, document)
-    linear = _numbers(source, document, "linear_biases")
-    quadratic = _numbers(source, document, "quadratic_biases")
+    document = json_values.parsed(source)
+    if is_polynomial(document):
+        return polynomial_of(source, document)
+    return _quadratic(source, _checked(source, document))
+
+
+def _quadratic(source: Source, document: dict[str, Any]) -> Ising:
+    labels = json_values.names(source, document, "variable_labels")
+    linear = json_values.numbers(source, document, "linear_biases")
+    quadratic = json_values.numbers(source, document, "quadratic_biases")
     if len(linear) != len(labels):
         source.fail(f"there are {len(labels)} variable_labels and {len(linear)} linear_biases; the numbers must agree")
     head, tail = (_indices(source, document, f"quadratic_{end}", len(labels)) for end in ("head", "tail"))
@@ -41,23 +48,17 @@ def read_json(path: PathOrSource) -> Ising:
         )
     for u in head[head == tail][:1].tolist():
         source.fail(f"the variable {labels[u]!r} has a quadratic bias with itself; make it a linear bias")
-    constant = _numbers(source, {"offset": [document.get("offset", 0.0)]}, "offset")[0]
+    constant = json_values.number(source, document, "offset")
     kind = document.get("variable_type")
     if kind not in ("SPIN", "BINARY"):
         source.fail(f"variable_type is {kind!r}; it must be 'SPIN' or 'BINARY'")
     with source.making_a_model():
         names = None if labels == list(range(len(labels))) else labels
         pairs = symmetric(len(labels), np.column_stack([head, tail]), quadratic)
-        return energy_pairs(kind == "BINARY", linear, pairs, float(constant), names)
+        return energy_pairs(kind == "BINARY", linear, pairs, constant, names)
 
 
-def _document(source: Source) -> dict[str, Any]:
-    try:
-        document: Any = json.loads(source.text)
-    except json.JSONDecodeError as error:
-        source.fail(f"this is not JSON: {error.msg}; is it truncated?", error.lineno)
-    except (ValueError, RecursionError):
-        source.fail("this is not JSON that can be read: it is nested too deeply or has a number of too many digits")
+def _checked(source: Source, document: Any) -> dict[str, Any]:
     version = document.get("version") if isinstance(document, dict) else None
     schema = version.get("bqm_schema") if isinstance(version, dict) else None
     if not isinstance(schema, str):
@@ -74,32 +75,6 @@ def _document(source: Source) -> dict[str, Any]:
     return dict(document)
 
 
-def _labels(source: Source, document: dict[str, Any]) -> list[Hashable]:
-    labels = document.get("variable_labels")
-    if not isinstance(labels, list):
-        source.fail("variable_labels is missing, or not a list")
-    try:
-        names = [from_plain(label) for label in labels]
-    except ValueError as error:
-        source.fail(f"in variable_labels, {error}")
-    if len(set(names)) < len(names):
-        source.fail("variable_labels names a variable twice; every variable needs a name of its own")
-    return names
-
-
-def _numbers(source: Source, document: dict[str, Any], key: str) -> FloatArray:
-    values = document.get(key)
-    if not isinstance(values, list) or not set(map(type, values)) <= {int, float}:
-        source.fail(f"{key} must hold numbers")
-    try:
-        numbers = np.array(values, dtype=np.float64)
-    except OverflowError:
-        source.fail(f"{key} holds a number that is too large")
-    if not np.all(np.isfinite(numbers)):
-        source.fail(f"{key} holds {numbers[~np.isfinite(numbers)][0]}; numbers must be finite")
-    return numbers
-
-
 def _indices(source: Source, document: dict[str, Any], key: str, n: int) -> IntArray:
     values = document.get(key)
     if not isinstance(values, list) or not set(map(type, values)) <= {int}:
@@ -109,9 +84,10 @@ def _indices(source: Source, document: dict[str, Any], key: str, n: int) -> IntA
     return np.array(values, dtype=np.int64)
 
 
-def write_json(model: Ising, path: PathName) -> None:
+def write_json(model: Model, path: PathName) -> None:
     """Write the energy of ``model``, minus its log-weight, so that dimod can read it; whole or not at all.
 
+    A Polynomial is written in its own way, see :mod:`spectralz.io.polynomial_json`.
     ``dimod.BinaryQuadraticModel.from_serializable(json.load(file))`` is then the model, with its names.
 
     Raises
@@ -119,6 +95,9 @@ def write_json(model: Ising, path: PathName) -> None:
     ModelError
         If a name is neither text nor a number nor a tuple of these.
     """
+    if isinstance(model, Polynomial):
+        write_polynomial(model, path)
+        return
     pairs, J = model.edges()
     document = {
         "type": "BinaryQuadraticModel",

@@ -6,7 +6,7 @@ Those of this package hold
 array            shape               meaning
 ===============  ==================  =====================================================================
 ``format``       ()                  the text ``spectralz-ising``
-``version``      ()                  1, or 2 if the model is bipartite
+``version``      ()                  1, or 2 if the model is bipartite, or 3 if it is a polynomial
 ``field``        (n,)                theta
 ``offset``       ()                  constant of the log-weight
 ``names``        ()                  JSON text, the list of the names; absent if the spins have none
@@ -17,6 +17,9 @@ array            shape               meaning
 ``vectors``      (r, n)              v_j, one per row, if it is stored as factors
 ``diagonal``     (n,)                added to the diagonal, if it is stored as factors
 ``weights``      (n1, n2)            J between the two layers, if the model is bipartite
+``term_weights`` (t,)                weights of the terms of three and more spins, if it is a polynomial
+``term_sizes``   (t,), integers      how many spins each of these terms has
+``term_spins``   integers            the spins of all these terms, those of each ascending
 ===============  ==================  =====================================================================
 
 Archives without this format are read as
@@ -40,8 +43,9 @@ import scipy.sparse as sp
 from spectralz.io.archive import Archive
 from spectralz.io.files import PathName, PathOrSource, Source, most_unpacked, opened, save
 from spectralz.io.labels import from_plain, to_plain
-from spectralz.model import Ising
+from spectralz.model import Ising, Model, Polynomial
 from spectralz.model.coupling.bipartite import Bipartite
+from spectralz.model.polynomial import in_order
 from spectralz.model.values import LOW
 
 if TYPE_CHECKING:
@@ -51,6 +55,8 @@ if TYPE_CHECKING:
 FORMAT = "spectralz-ising"
 VERSION = 1
 BIPARTITE_VERSION = 2  # older releases do not know the bipartite block, and say so
+POLYNOMIAL_VERSION = 3  # nor terms of three and more spins
+VERSIONS = (VERSION, BIPARTITE_VERSION, POLYNOMIAL_VERSION)
 
 # The arrays that hold a coupling; a file has one of these sets.
 BLOCKS = ("coupling", "edges", "vectors", "weights")
@@ -60,7 +66,7 @@ MOST_SPINS_WITHOUT_ENTRIES = 10**7
 SPARSE = ("format", "shape", "data", "row", "col", "coords", "indices", "indptr", "offsets", "_is_array")
 
 
-def write_npz(model: Ising, path: PathName) -> None:
+def write_npz(model: Model, path: PathName) -> None:
     """Write ``model`` to an ``.npz`` file, whole or not at all.
 
     Raises
@@ -68,6 +74,18 @@ def write_npz(model: Ising, path: PathName) -> None:
     ModelError
         If a name is neither text nor a number nor a tuple of these.
     """
+    arrays = _arrays_of(model.pairwise if isinstance(model, Polynomial) else model)
+    if isinstance(model, Polynomial):
+        terms = {"term_weights": model.higher.weight, "term_sizes": model.higher.sizes, "term_spins": model.higher.spin}
+        arrays |= {"version": POLYNOMIAL_VERSION, **terms}
+    buffer = io.BytesIO()
+    # Data that compress too well would be refused on reading.
+    size = sum(np.asarray(array).nbytes for array in arrays.values())
+    (np.savez_compressed if size <= most_unpacked(0) else np.savez)(buffer, **arrays)
+    save(path, buffer.getvalue())
+
+
+def _arrays_of(model: Ising) -> dict[str, Any]:
     arrays: dict[str, Any] = {"format": FORMAT, "version": VERSION, "field": model.field, "offset": model.offset}
     if model.values != "pm1":
         arrays["variables"] = model.values
@@ -85,14 +103,10 @@ def write_npz(model: Ising, path: PathName) -> None:
         arrays["values"] = upper.data
     else:
         arrays["coupling"] = model.coupling
-    buffer = io.BytesIO()
-    # Data that compress too well would be refused on reading.
-    size = sum(np.asarray(array).nbytes for array in arrays.values())
-    (np.savez_compressed if size <= most_unpacked(0) else np.savez)(buffer, **arrays)
-    save(path, buffer.getvalue())
+    return arrays
 
 
-def read_npz(path: PathOrSource) -> Ising:
+def read_npz(path: PathOrSource) -> Model:
     """Read a model from an ``.npz`` file."""
     source = opened(path)
     arrays = Archive(source)
@@ -113,14 +127,38 @@ def read_npz(path: PathOrSource) -> Ising:
     )
 
 
-def _ours(arrays: Archive) -> Ising:
+def _ours(arrays: Archive) -> Model:
     version = int(arrays.number("version"))
-    if version not in (VERSION, BIPARTITE_VERSION):
+    if version not in VERSIONS:
         arrays.fail(
-            f"its format has version {version:.6g}; this release reads {VERSION} and {BIPARTITE_VERSION}: upgrade"
+            f"its format has version {version:.6g}; this release reads {VERSIONS[0]} to {VERSIONS[-1]}: upgrade"
         )
-    model = _unnamed(arrays).named(_names(arrays) if "names" in arrays else None)
-    return model._changed(values=_values(arrays))._having_lost(*_lost(arrays))
+    unnamed = _unnamed(arrays).named(_names(arrays) if "names" in arrays else None)
+    model = unnamed._changed(values=_values(arrays))._having_lost(*_lost(arrays))
+    return Polynomial._of(model, _terms(arrays, model.n)) if version == POLYNOMIAL_VERSION else model
+
+
+def _terms(arrays: Archive, n: int) -> Any:
+    """Return the terms of three and more spins."""
+    weights, sizes, spins = (arrays.array(name) for name in ("term_weights", "term_sizes", "term_spins"))
+    if any(array.ndim != 1 for array in (weights, sizes, spins)) or len(weights) != len(sizes):
+        arrays.fail(
+            f"'term_weights' has shape {weights.shape}, 'term_sizes' {sizes.shape} and 'term_spins' {spins.shape}; "
+            "they must be (t,), (t,) and as many spins as the sizes add up to"
+        )
+    if weights.dtype.kind != "f" or sizes.dtype.kind not in "iu" or spins.dtype.kind not in "iu":
+        arrays.fail("'term_weights' must hold real numbers, 'term_sizes' and 'term_spins' integers")
+    if np.any(sizes < 3) or np.any(sizes > n) or int(sizes.sum()) != len(spins):
+        arrays.fail(f"'term_sizes' must be from 3 to {n} each and add up to the number of 'term_spins', {len(spins)}")
+    if np.any(spins < 0) or np.any(spins >= n):
+        arrays.fail(f"'term_spins' names spins outside 0 to {n - 1}")
+    if not np.all(np.isfinite(weights)) or np.any(weights == 0.0):
+        arrays.fail("'term_weights' holds a number that is 0 or not finite; leave out this term")
+    parts = np.split(spins.astype(np.int64), np.cumsum(sizes)[:-1]) if len(sizes) else []
+    scopes = [tuple(part.tolist()) for part in parts]
+    if len(set(scopes)) < len(scopes) or any(np.any(np.diff(part) <= 0) for part in parts):
+        arrays.fail("'term_spins' must hold the spins of each term ascending, and every term once")
+    return in_order(scopes, weights.astype(np.float64).tolist())
 
 
 def _values(arrays: Archive) -> str:

@@ -2,11 +2,15 @@
 
 A model is ``MARKOV`` or ``BAYES``, the number of variables, their numbers of states, the number of factors, the scope
 of each, and the table of each, whose last variable changes fastest. Models with binary variables and factors of at most
-two can be read. State 0 is spin -1 and state 1 is spin +1. A factor's table is turned into logs and then into
+twelve can be read. State 0 is spin -1 and state 1 is spin +1. A factor's table is turned into logs and then into
 
     log t(x_i, x_j) = c + a x_i + b x_j + J x_i x_j,
 
-four numbers for four entries. So the conversion is exact and Z is that of the file: c is added to the offset.
+four numbers for four entries, and likewise for more variables. So the conversion is exact and Z is that of the file:
+c is added to the offset.
+
+States of weight zero cannot be held. A factor with zeros can be read if evidence excludes them: it is then replaced by
+its part that agrees with the evidence.
 
 Answers: ``PR`` and then log10 of Z (the only place where this package does not use natural logarithms); ``MAR`` and
 then the number of variables and, for each, its number of states and their probabilities.
@@ -17,17 +21,18 @@ from __future__ import annotations
 import bisect
 import math
 from itertools import accumulate
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
 from spectralz.errors import ModelError
 from spectralz.io.files import PathName, PathOrSource, Source, opened, save
 from spectralz.io.lines import finite_number, first_words, quoted, whole_number
-from spectralz.model import FloatArray, Ising, SpinArray
+from spectralz.model import FloatArray, Ising, Model, SpinArray
+from spectralz.model.log_tables import Table, polynomial_of_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 T = TypeVar("T")
@@ -36,6 +41,8 @@ T = TypeVar("T")
 # written as several equal factors with the same product.
 LARGEST_EXPONENT = 500.0
 MOST_COPIES = 1000
+# The table of one factor has at most 4096 entries.
+MOST_VARIABLES = 12
 
 _ENCODING = (
     "write one binary variable for each state, and pairwise factors that make exactly one of them 1, "
@@ -45,8 +52,64 @@ _ZERO_OF_ONE = "put any positive number there and fix the variable to its other 
 _ZERO_OF_TWO = "put a small positive number there, such as 1e-100, which makes Z a little larger"
 
 
-def read_uai(path: PathOrSource) -> Ising:
-    """Read a MARKOV or BAYES network with binary variables and factors of at most two of them."""
+class _Factor(NamedTuple):
+    table: Table
+    line_of_zero: int | None
+
+
+class Network(NamedTuple):
+    """The factors of a file, which may have zeros in their tables."""
+
+    source: Source
+    n: int
+    factors: list[_Factor]
+
+    @property
+    def spins(self) -> Ising:
+        """A model of as many spins, without the factors."""
+        return Ising(np.zeros(self.n))
+
+    def model(self, fixed: Mapping[int, int]) -> Model:
+        """Return the model of all spins, an Ising if no term has more than two of them.
+
+        Of factors with zeros, only the part that agrees with the ``fixed`` spins is kept; then the other states of
+        these spins have weights that mean nothing.
+        """
+        tables = [self._positive(number, factor, fixed) for number, factor in enumerate(self.factors)]
+        with self.source.making_a_model():
+            if all(len(table.scope) <= 2 for table in tables):
+                return _model_of(self.n, ((table.scope, [*map(math.log, table.numbers)]) for table in tables))
+            return polynomial_of_tables(self.n, tables).simplest()
+
+    def _positive(self, number: int, factor: _Factor, fixed: Mapping[int, int]) -> Table:
+        if factor.line_of_zero is None:
+            return factor.table
+        part = _agreeing(factor.table, fixed)
+        if 0.0 not in part.numbers:
+            return part
+        if not part.scope and factor.table.scope:
+            self.source.fail(f"factor {number} is zero for this evidence; give other values", factor.line_of_zero)
+        self.source.fail(
+            f"factor {number} has a zero in its table, and states of weight zero cannot be held here: "
+            + (_ZERO_OF_ONE if len(part.scope) == 1 else _ZERO_OF_TWO),
+            factor.line_of_zero,
+        )
+
+
+def _agreeing(table: Table, fixed: Mapping[int, int]) -> Table:
+    """Return the part of a table that agrees with fixed spins, which are then not in its scope."""
+    numbers = np.array(table.numbers).reshape((2,) * len(table.scope))
+    index = tuple((fixed[variable] + 1) // 2 if variable in fixed else slice(None) for variable in table.scope)
+    return Table([variable for variable in table.scope if variable not in fixed], numbers[index].ravel().tolist())
+
+
+def read_uai(path: PathOrSource) -> Model:
+    """Read a MARKOV or BAYES network with binary variables and factors of at most twelve of them."""
+    return read_network(path).model({})
+
+
+def read_network(path: PathOrSource) -> Network:
+    """Read the factors of a MARKOV or BAYES network with binary variables."""
     source = opened(path)
     tokens = _Tokens(source)
     kind = tokens.word("the network type, MARKOV or BAYES")
@@ -61,49 +124,47 @@ def read_uai(path: PathOrSource) -> Ising:
                 f"variable {variable} has {states} states; only binary variables, with 2 states, can be read: {way_out}"
             )
     scopes = [_scope(tokens, factor, n) for factor in range(tokens.count("the number of factors"))]
-    tables = [_log_table(tokens, factor, len(scope)) for factor, scope in enumerate(scopes)]
+    factors = [_factor(tokens, factor, scope) for factor, scope in enumerate(scopes)]
     tokens.end()
-    with source.making_a_model():
-        return _model_of(n, zip(scopes, tables, strict=True))
+    return Network(source, n, factors)
 
 
 def _scope(tokens: _Tokens, factor: int, n: int) -> list[int]:
     size = tokens.count(f"the number of variables of factor {factor}")
-    if size > 2:
+    if size > MOST_VARIABLES:
         tokens.fail(
-            f"factor {factor} has {size} variables; only factors of at most two can be read: "
-            "write the model with pairwise factors, adding variables where needed"
+            f"factor {factor} has {size} variables; factors of at most {MOST_VARIABLES} can be read: "
+            "write the model with smaller factors, adding variables where needed"
         )
     scope = [tokens.count(f"variable {k + 1} of factor {factor}") for k in range(size)]
     for variable in scope:
         if variable >= n:
             tokens.fail(f"factor {factor} names variable {variable}; variables run from 0 to {n - 1}")
-    if size == 2 and scope[0] == scope[1]:
-        tokens.fail(f"factor {factor} names variable {scope[0]} twice; a factor's variables must differ")
+    for k, variable in enumerate(scope):
+        if variable in scope[:k]:
+            tokens.fail(f"factor {factor} names variable {variable} twice; a factor's variables must differ")
     return scope
 
 
-def _log_table(tokens: _Tokens, factor: int, size: int) -> list[float]:
+def _factor(tokens: _Tokens, factor: int, scope: list[int]) -> _Factor:
+    size = len(scope)
     entries = tokens.count(f"the table size of factor {factor}")
     if entries != 1 << size:
         tokens.fail(
             f"factor {factor} has a table of {entries} entries; with {size} binary variables it has {1 << size}"
         )
-    logs = []
+    numbers, line_of_zero = [], None
     for k in range(entries):
         value = tokens.number(f"entry {k + 1} of the table of factor {factor}")
-        if value == 0.0:
-            tokens.fail(
-                f"factor {factor} has a zero in its table, and states of weight zero cannot be held here: "
-                + (_ZERO_OF_ONE if size == 1 else _ZERO_OF_TWO)
-            )
+        if value == 0.0 and line_of_zero is None:
+            line_of_zero = tokens.line
         if value < 0.0:
             tokens.fail(f"factor {factor} has the negative entry {value:g}; entries of a table are positive")
-        logs.append(math.log(value))
-    return logs
+        numbers.append(value)
+    return _Factor(Table(scope, numbers), line_of_zero)
 
 
-def _model_of(n: int, factors: Iterable[tuple[list[int], list[float]]]) -> Ising:
+def _model_of(n: int, factors: Iterable[tuple[Sequence[int], list[float]]]) -> Ising:
     """Return the model of factors, their scopes and log-tables, added up as field, edge weights and constant."""
     field = [0.0] * n
     weights: dict[tuple[int, int], float] = {}
@@ -166,7 +227,7 @@ def read_evidence(path: PathOrSource, n: int) -> dict[int, int]:
     return evidence
 
 
-def write_uai(model: Ising, path: PathName) -> None:
+def write_uai(model: Model, path: PathName) -> None:
     """Write ``model`` as a MARKOV network with the same Z, whole or not at all.
 
     Numbers are kept to a few units in the last place of 1; ``.npz`` keeps them to the last bit. The format has no place
@@ -178,12 +239,27 @@ def write_uai(model: Ising, path: PathName) -> None:
         factors += [([variable], [-part, part]) for part in _parts(theta, f"the field of spin {variable}")]
     for (i, j), weight in zip(edges.tolist(), J.tolist(), strict=True):
         factors += [([i, j], [part, -part, -part, part]) for part in _parts(weight, f"the weight of edge {(i, j)}")]
+    for scope, weight in model.higher.items():
+        factors += [(list(scope), _table_of(scope, part)) for part in _parts(weight, f"the weight of term {scope}")]
     factors += [([], [part]) for part in _parts(model.constant, "the constant")]
     lines = ["MARKOV", str(model.n), " ".join(["2"] * model.n), str(len(factors))]
     lines += [" ".join(map(str, [len(scope), *scope])) for scope, _ in factors]
     for _, logs in factors:
         lines += ["", str(len(logs)), " " + " ".join(repr(math.exp(value)) for value in logs)]
     save(path, ("\n".join(lines) + "\n").encode("ascii"))
+
+
+def _table_of(scope: Sequence[int], weight: float) -> list[float]:
+    """Return the exponents of a term's table: the weight times the product of the spins."""
+    if len(scope) > MOST_VARIABLES:
+        raise ModelError(
+            f"the term of spins {scope} has {len(scope)} spins; a UAI table is written for up to {MOST_VARIABLES}: "
+            "write an .npz or a .json file instead"
+        )
+    logs = [weight]
+    for _ in scope:
+        logs = [-value for value in logs] + logs
+    return logs
 
 
 def _parts(value: float, name: str) -> list[float]:
@@ -263,8 +339,13 @@ class _Tokens:
 
     def fail(self, message: str) -> NoReturn:
         """Raise a FormatError at the word read last."""
+        self._source.fail(message, self.line)
+
+    @property
+    def line(self) -> int:
+        """The line of the word read last."""
         line = bisect.bisect_right(self._line_ends, max(self._next - 1, 0)) + 1
-        self._source.fail(message, min(line, max(len(self._line_ends), 1)))
+        return min(line, max(len(self._line_ends), 1))
 
     def word(self, what: str) -> str:
         if self._next == len(self._words):

@@ -15,30 +15,36 @@ import numpy as np
 from spectralz._support.compiling import compiled, inlined
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import frozen
+from spectralz.kernels.elimination.tables import sign_of
 from spectralz.kernels.logsum import exp_minus
 from spectralz.kernels.sums import add
+from spectralz.kernels.terms import NO_TERMS, Terms
+from spectralz.kernels.walsh import sum_over_sets
 
 if TYPE_CHECKING:
-    from spectralz.kernels.arrays import FloatArray
+    from spectralz.kernels.arrays import FloatArray, IntArray
 
 BLOCK_SPINS = 10  # the 2^10 weights of a block stay in the first-level cache
 
 
-def rounding_bound(n: int, total_weight: float) -> float:
+def rounding_bound(n: int, total_weight: float, terms: int = 0) -> float:
     """Bound the rounding error of log Z.
 
-    A log-weight adds up n fields and n (n - 1) / 2 couplings, with partial sums below ``total_weight``. Its distance
-    from the largest is rounded too; this changes log Z in proportion to the mean of that distance, at most n log 2. A
-    block's sum of positive terms has an error of one unit per term, and the compensated sum over the blocks at most as
-    much.
+    A log-weight adds up n fields, n (n - 1) / 2 couplings and other terms, with partial sums below ``total_weight``.
+    Its distance from the largest is rounded too; this changes log Z in proportion to the mean of that distance, at most
+    n log 2. A block's sum of positive terms has an error of one unit per term, and the compensated sum over the blocks
+    at most as much.
     """
-    additions = n * (n + 1) / 2 + 4
+    additions = n * (n + 1) / 2 + 4 + (terms + BLOCK_SPINS + 1 if terms else 0)
     return 1.01 * UNIT_ROUNDOFF * (additions * total_weight + n + 2.0 * (2 ** min(n, BLOCK_SPINS) + 8))
 
 
+Sums = tuple[float, "FloatArray", "FloatArray", "FloatArray"]
+
+
 def enumerate_blocks(
-    field: FloatArray, coupling: FloatArray, begin: int, end: int, moments: bool
-) -> tuple[float, FloatArray, FloatArray]:
+    field: FloatArray, coupling: FloatArray, begin: int, end: int, moments: bool, terms: Terms = NO_TERMS
+) -> Sums:
     """Sum the weights of blocks ``begin`` to ``end`` of states.
 
     Parameters
@@ -49,13 +55,16 @@ def enumerate_blocks(
         Blocks: block b holds the states whose bits from ``BLOCK_SPINS`` on are b (bit i is spin i, 1 for +1).
     moments
         Whether to sum the means too.
+    terms
+        Terms of three and more spins.
 
     Returns
     -------
     largest
         The largest log-weight seen.
-    first, second
-        Sums of exp(log-weight - largest) times x_i (entry n: times 1) and times x_i x_j.
+    first, second, third
+        Sums of exp(log-weight - largest) times x_i (entry n: times 1), times x_i x_j, and times the product of each
+        term.
     """
     n = len(field)
     low = min(n, BLOCK_SPINS)
@@ -65,18 +74,28 @@ def enumerate_blocks(
     for i in range(low):
         for j in range(i):
             among_low += coupling[i, j] * sign[:, i] * sign[:, j]
-    largest, first, second = _sum_blocks(frozen(field), coupling, begin, end, moments, among_low)
-    return float(largest), first, second
+    masks = np.array([sum(1 << i for i in scope) for scope in terms.scopes()], dtype=np.int64)
+    arguments = begin, end, moments, among_low, masks, terms.weight
+    largest, first, second, third = _sum_blocks(frozen(field), coupling, *arguments)
+    return float(largest), first, second, third
 
 
 @compiled
 def _sum_blocks(
-    field: FloatArray, coupling: FloatArray, begin: int, end: int, moments: bool, among_low: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
+    field: FloatArray,
+    coupling: FloatArray,
+    begin: int,
+    end: int,
+    moments: bool,
+    among_low: FloatArray,
+    term_mask: IntArray,
+    term_weight: FloatArray,
+) -> Sums:
     """Return the largest log-weight of the blocks and their sums."""
     n, size = len(field), len(among_low)
     low = min(n, BLOCK_SPINS)
-    first, second = np.zeros(n + 1), np.zeros((n, n))
+    first, second, third = np.zeros(n + 1), np.zeros((n, n)), np.zeros(len(term_mask))
+    of_terms = np.zeros(size)
     x, weight = np.empty(n), np.empty(size)
     largest = -np.inf
     lost = 0.0
@@ -97,6 +116,14 @@ def _sum_blocks(
             for s in range(1 << i):
                 weight[s + (1 << i)] = weight[s] + local
                 weight[s] -= local
+        if len(term_mask):
+            # The spins of a term in the high bits turn its sign; its other spins are a set, summed over by a transform.
+            of_terms[:] = 0.0
+            for k in range(len(term_mask)):
+                of_terms[term_mask[k] & (size - 1)] += term_weight[k] * sign_of(block, term_mask[k] >> low)
+            sum_over_sets(of_terms, low)
+            for s in range(size):
+                weight[s] += of_terms[s]
         block_largest = -np.inf
         for s in range(size):
             weight[s] += among_low[s]
@@ -110,18 +137,22 @@ def _sum_blocks(
                 for i in range(n):
                     for j in range(i):
                         second[i, j] *= factor
+                for k in range(len(third)):
+                    third[k] *= factor
             largest = block_largest
         for s in range(size):
             weight[s] = exp_minus(largest - weight[s]) if largest - weight[s] < 700.0 else 0.0
         if moments:
             _add_moments(low, weight, x, first, second)
+            for k in range(len(third)):
+                third[k] += weight[term_mask[k] & (size - 1)] * sign_of(block, term_mask[k] >> low)
         else:
             block_sum = 0.0
             for s in range(size):
                 block_sum += weight[s]
             first[n], lost = add(first[n], lost, block_sum)
     first[n] += lost
-    return largest, first, second
+    return largest, first, second, third
 
 
 @inlined
@@ -152,11 +183,9 @@ def _add_moments(low: int, weight: FloatArray, x: FloatArray, first: FloatArray,
             second[i, j] += x[i] * x[j] * total
 
 
-def combine(
-    a: tuple[float, FloatArray, FloatArray], b: tuple[float, FloatArray, FloatArray]
-) -> tuple[float, FloatArray, FloatArray]:
+def combine(a: Sums, b: Sums) -> Sums:
     """Add two results of :func:`enumerate_blocks`."""
     if b[0] > a[0]:
         a, b = b, a
     factor = np.exp(b[0] - a[0])
-    return a[0], a[1] + factor * b[1], a[2] + factor * b[2]
+    return a[0], a[1] + factor * b[1], a[2] + factor * b[2], a[3] + factor * b[3]

@@ -7,38 +7,89 @@ which the mean itself cannot represent.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dasum
 
-from spectralz._support.compiling import compiled_in_any_order
+from spectralz._support.compiling import compiled_in_any_order, inner
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import entropy
+from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
-    from spectralz.kernels.arrays import FloatArray
+    from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.coupling import Couplings
 
 # The fields of this many spins, for all starts, are computed by one matrix product.
 SPINS_TOGETHER = 64
 
 
-def ascend(h: FloatArray, theta: FloatArray, couplings: Couplings, sweeps: int, tol: float) -> tuple[int, float]:
+class TermsBySpin(NamedTuple):
+    """Terms of three and more spins, and those of each spin: ``term[start[i] : start[i + 1]]``."""
+
+    terms: Terms
+    start: IntArray
+    term: IntArray
+
+    @classmethod
+    def of(cls, terms: Terms, n: int) -> TermsBySpin:
+        """List the terms of n spins by spin."""
+        return cls(terms, *terms.by_spin(n)) if terms.number else NONE_BY_SPIN
+
+    @property
+    def entries(self) -> int:
+        """How many means a sweep reads."""
+        return int((self.terms.sizes * (self.terms.sizes - 1)).sum())
+
+
+NONE_BY_SPIN = TermsBySpin(NO_TERMS, *NO_TERMS.by_spin(0))
+
+
+def ascend(
+    h: FloatArray,
+    theta: FloatArray,
+    couplings: Couplings,
+    sweeps: int,
+    tol: float,
+    terms: TermsBySpin = NONE_BY_SPIN,
+) -> tuple[int, float]:
     """Sweep over the spins, setting each h_i to its best given the others; return the sweeps made and the last change.
 
     Each step maximizes the bound over one spin, so that it never decreases. Stops once no mean changes by more than
     ``tol`` in a sweep.
     """
-    done, change = _ascend(h, np.tanh(h), frozen(theta), couplings, sweeps, tol)
+    done, change = _ascend(h, np.tanh(h), frozen(theta), couplings, terms, sweeps, tol)
     return int(done), float(change)
+
+
+@inner
+def _field_of_terms(i: int, terms: TermsBySpin, mean: FloatArray) -> float:
+    """Return the field on spin i from its terms: weights times products of the other means, which may be 0."""
+    weight, start, spin = terms.terms
+    total = 0.0
+    for k in range(terms.start[i], terms.start[i + 1]):
+        term = terms.term[k]
+        product = weight[term]
+        for place in range(start[term], start[term + 1]):
+            if spin[place] != i:
+                product *= mean[spin[place]]
+        total += product
+    return total
 
 
 @compiled_in_any_order
 def _ascend(
-    h: FloatArray, mean: FloatArray, theta: FloatArray, couplings: Couplings, sweeps: int, tol: float
+    h: FloatArray,
+    mean: FloatArray,
+    theta: FloatArray,
+    couplings: Couplings,
+    terms: TermsBySpin,
+    sweeps: int,
+    tol: float,
 ) -> tuple[int, float]:
     change = 0.0
+    has_terms = len(terms.term) > 0
     for sweep in range(sweeps):
         change = 0.0
         for i in range(len(h)):
@@ -50,6 +101,8 @@ def _ascend(
             else:
                 for place in range(begin, end):
                     field += couplings.data[place] * mean[couplings.indices[place]]
+            if has_terms:
+                field += _field_of_terms(i, terms, mean)
             h[i] = field
             new = math.tanh(field)
             if abs(new - mean[i]) > change:
@@ -98,13 +151,17 @@ def bounds(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[Floa
     return np.array([math.fsum(column.tolist()) for column in terms.T]), sizes
 
 
-def bound(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[float, float]:
+def bound(h: FloatArray, theta: FloatArray, couplings: Couplings, higher: Terms = NO_TERMS) -> tuple[float, float]:
     """Return the lower bound on log Z of the product distribution, and the sum of sizes that enters its rounding error.
 
-    <theta, m> + sum of J_ij m_i m_j over pairs + entropy.
+    <theta, m> + sum of J_ij m_i m_j over pairs + sum of weights times products of means over higher terms + entropy.
     """
     mean = np.tanh(h)
     terms = mean * (theta + 0.5 * couplings.times(mean)) + entropy(h)
     # BLAS adds up sizes without storing them first, which would take longer than everything else here.
     sizes = float(np.abs(theta).sum()) + 2.0 * len(h) + float(dasum(couplings.data) if len(couplings.data) else 0.0)
+    if higher.number:
+        terms = np.concatenate([terms, higher.weight * higher.products(mean[None])[0]])
+        # Each factor of a product is rounded, and so is the product with each of them.
+        sizes += float((np.abs(higher.weight) * higher.sizes).sum())
     return math.fsum(terms.tolist()), sizes

@@ -37,6 +37,10 @@ class IsingEstimator:
     n_features_in_
         Number of variables.
 
+    See Also
+    --------
+    spectralz.fit : the function, which returns errors and tests too.
+
     Examples
     --------
     >>> import spectralz as sz

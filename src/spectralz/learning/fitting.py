@@ -138,6 +138,11 @@ def fit(
     threads
         Most threads to use; by default all cores that the process may use.
 
+    Returns
+    -------
+    Fit
+        The ``model`` with standard errors, the log-likelihood, and ``status``.
+
     Raises
     ------
     ModelError
@@ -149,6 +154,12 @@ def fit(
     -----
     InaccurateWarning
         If the fit did not converge; ``status`` says why.
+
+    See Also
+    --------
+    IsingEstimator : the same, with the interface of scikit-learn.
+    RBM.fit : a machine with hidden units.
+    predict : missing cells, by the fitted model.
 
     Examples
     --------

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import Ising
+    from spectralz.model import Model
     from spectralz.trust.judgment import Judgment
     from spectralz.trust.runs import Summary
 
@@ -54,7 +54,7 @@ class Annealing(Method):
 
     States follow a path from independent spins in the model's own fields to the model. 64 states are swept together.
     Phases that they miss, such as those beyond a first-order transition, are searched for, annealed towards from fields
-    of their own, and added.
+    of their own, and added. Models with terms of three and more spins are swept spin by spin, on the CPU.
 
     Parameters
     ----------
@@ -133,13 +133,14 @@ class Annealing(Method):
 
     name: ClassVar[str] = "annealing"
     gives_all_pairs: ClassVar[bool] = True
+    takes_terms: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
 
-    def _solve(self, model: Ising) -> Outcome:
+    def _solve(self, model: Model) -> Outcome:
         outcome, _ = self._run(model)
         return outcome if self.level is None or outcome.interrupted else self._with_interval(model, outcome)
 
-    def _with_interval(self, model: Ising, outcome: Outcome) -> Outcome:
+    def _with_interval(self, model: Model, outcome: Outcome) -> Outcome:
         """Make separate runs for the interval, along a path chosen by a separate survey."""
         from spectralz.sampling.intervals import RUNS, annealed_end
 
@@ -155,11 +156,11 @@ class Annealing(Method):
         changes = {"interval": ends.interval(model, self.level), "interrupted": ends.is_interrupted}
         return saying(outcome, f"; interval by {ends.words}", **changes)
 
-    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+    def _solve_marginals(self, model: Model) -> MarginalOutcome:
         outcome, groups = self._run(model)
         return marginals_of(model, together(groups), outcome)
 
-    def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    def _sample(self, model: Model, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         # Draw twice as many states as requested, so that few are returned twice.
         needed = replace(
             self, population=max(self.population, -(-2 * size // self.runs)), seed=int(rng.integers(2**32))
@@ -169,7 +170,7 @@ class Annealing(Method):
             warn_inaccurate(f"the states drawn by annealing may not follow P(x): {outcome.status}")
         return sample_of(together(groups), size, rng)
 
-    def _run(self, model: Ising) -> tuple[Outcome, list[list[Run]]]:
+    def _run(self, model: Model) -> tuple[Outcome, list[list[Run]]]:
         """Choose temperatures and make the runs, and runs to the phases that these miss.
 
         Returned with the outcome are the runs that count for each stratum. After an interrupt the runs that are done
@@ -196,7 +197,7 @@ class Annealing(Method):
         summary = summary_of_strata(groups)
         judged = judge_strata(summary, phases, groups, model.constant)
         if not is_searched:
-            why = f"{judged.why}; there was no time to look for phases that they have missed"
+            why = f"{judged.why}; there was no time to look for phases that they missed: do not trust"
             judged = replace(judged, trusted=False, why=why)
         words += in_words(groups, summary)
         return outcome_of_runs(model, runs, summary, judged, words, interrupted=interrupt.happened), groups
@@ -227,7 +228,13 @@ class Annealing(Method):
         if self.clusters and not path.can_turn_clusters:
             raise OptionError(
                 "clusters is True, which needs a sparse graph with log-odds up to 1,000; this model is dense, or "
-                "colder, or bipartite with a side that is summed out; use clusters=None"
+                "colder, or bipartite with a side that is summed out, or has terms of three and more spins; "
+                "use clusters=None"
+            )
+        if self.block_width and path.has_terms:
+            raise OptionError(
+                f"block_width is {self.block_width}, which needs a model of pairs, and this one has terms of up to "
+                f"{path.model.higher.largest} spins; use block_width=None"
             )
 
 
@@ -240,7 +247,7 @@ def _has_time_to_search(path: Path, crew: Crew) -> bool:
 
 
 def outcome_of_runs(
-    model: Ising,
+    model: Model,
     runs: Sequence[Run],
     summary: Summary,
     judged: Judgment,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import Ising
+    from spectralz.model import Ising, Model
     from spectralz.trust.judgment import Judgment
 
 __all__ = ["MarginalOutcome", "Method", "Outcome", "estimated", "has_few_pairs"]
@@ -31,6 +31,8 @@ __all__ = ["MarginalOutcome", "Method", "Outcome", "estimated", "has_few_pairs"]
 
 # Most spins that one call of sample may return, one byte each.
 MOST_SAMPLED_SPINS = 16 * 2**30
+# The methods that take terms of three and more spins.
+TAKING_TERMS = "auto, exact, annealing, states, bp, mf, mbe or wmbe"
 # By default at most this many pairs are listed: with their means, 240 MB.
 MOST_PAIRS = 10_000_000
 
@@ -59,13 +61,38 @@ class Method(ABC):
 
     A method that can use several threads has the option ``threads``. Linear algebra then uses one thread, so that the
     result is the same for any number of threads, unless ``works_on_matrices`` says that the time goes into large
-    matrices. A method whose runs the workers of an executor can make sets ``spreads_runs = True``.
+    matrices. A method whose runs the workers of an executor can make sets ``spreads_runs = True``. A method that takes
+    models with terms of three and more spins (``model.higher``) sets ``takes_terms = True``; the means of these terms
+    follow those of the edges in the ``pair_mean`` of its marginals.
+
+    Attributes
+    ----------
+    name
+        The short name, a key of :data:`METHODS`.
+    gives_marginals, gives_all_pairs, gives_samples
+        Whether it gives marginals, those of pairs that are not coupled too, and samples.
+    takes_terms
+        Whether it takes terms of three and more spins.
+    spreads_runs
+        Whether an executor can make its runs.
+    works_on_matrices
+        Whether its time goes into large matrices.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> method = sz.BeliefPropagation(damping=0.5)
+    >>> method.name, method.gives_marginals, method.gives_samples
+    ('bp', True, False)
+    >>> print(method.run(sz.Ising(field=[0.0])).kind)
+    exact
     """
 
     name: ClassVar[str]
     gives_marginals: ClassVar[bool] = False
     gives_all_pairs: ClassVar[bool] = False
     gives_samples: ClassVar[bool] = False
+    takes_terms: ClassVar[bool] = False
     works_on_matrices: ClassVar[bool] = False
     spreads_runs: ClassVar[bool] = False
 
@@ -87,26 +114,28 @@ class Method(ABC):
         raise OptionError(f"method {self.name!r} gives no samples")
 
     @final
-    def run(self, model: Ising) -> Estimate:
+    def run(self, model: Model) -> Estimate:
         """Return log Z of ``model`` as this method finds it."""
         started = clock.seconds()
-        with self._in_place(model):
-            return self._pack(self._solve(model), started)
+        taken = self._taken(model)
+        with self._in_place(taken):
+            return self._pack(self._solve(taken), started)
 
     @final
-    def run_marginals(self, model: Ising, *, pairs: bool | Literal["all"] | None = None) -> Marginals:
+    def run_marginals(self, model: Model, *, pairs: bool | Literal["all"] | None = None) -> Marginals:
         """Return the means of spins and edges of ``model`` as this method finds them.
 
         The means of edges are left out if ``pairs`` is False, or if it is None and there are more than 10 million
         edges. With ``"all"``, methods that have ``gives_all_pairs`` return the means of all pairs.
         """
         started = clock.seconds()
+        taken = self._taken(model)
         wanted = has_few_pairs(model) if pairs is None else pairs
-        with self._in_place(model), wanting_pairs(wanted):
-            marginals = self._solve_marginals(model)
-            edges = pairs_of(model)
+        with self._in_place(taken), wanting_pairs(wanted):
+            marginals = self._solve_marginals(taken)
+            edges = pairs_of(taken)
         error = None if marginals.kind is Kind.EXACT else marginals.std_error
-        return Marginals(
+        found = Marginals(
             mean=marginals.mean,
             probability=marginals.probability,
             edges=edges,
@@ -118,10 +147,12 @@ class Method(ABC):
             std_error=error,
             pair_std_error=None if error is None else marginals.pair_std_error if wanted else np.empty(0),
         )
+        return found.of_terms(model.higher.scopes() if wanted else []) if model.higher.number else found
 
     @final
-    def run_sample(self, model: Ising, size: int, seed: int | np.random.Generator) -> NDArray[np.int8]:
+    def run_sample(self, model: Model, size: int, seed: int | np.random.Generator) -> NDArray[np.int8]:
         """Return ``size`` independent states of ``model``, one per row; the same seed gives the same states."""
+        taken = self._taken(model)
         count = checked_count(size, "size", least=0)
         if count * model.n > MOST_SAMPLED_SPINS:
             raise TooLargeError(
@@ -130,8 +161,17 @@ class Method(ABC):
             )
         if not isinstance(seed, np.random.Generator):
             seed = np.random.default_rng(checked_count(seed, "seed", least=0))
-        with self._in_place(model):
-            return self._sample(model, count, seed)
+        with self._in_place(taken):
+            return self._sample(taken, count, seed)
+
+    def _taken(self, model: Model) -> Any:
+        """Return the model if this method takes its terms."""
+        if model.higher.number and not self.takes_terms:
+            raise OptionError(
+                f"method {self.name!r} takes pairs of spins only, and this model has terms of up to "
+                f"{model.higher.largest}; use {TAKING_TERMS}"
+            )
+        return model
 
     @contextmanager
     def _in_place(self, model: Ising) -> Iterator[None]:
@@ -164,8 +204,8 @@ class Method(ABC):
         return cls(**options)
 
 
-def has_few_pairs(model: Ising) -> bool:
+def has_few_pairs(model: Model) -> bool:
     """Say whether a model has few enough coupled pairs to list them by default; for factors, all pairs count."""
     if model.storage.terms is not None:  # to count the coupled pairs, they would have to be written out
         return model.n * (model.n - 1) // 2 <= MOST_PAIRS
-    return model.edge_count <= MOST_PAIRS
+    return model.edge_count + model.higher.number <= MOST_PAIRS

@@ -13,15 +13,18 @@ from spectralz._support import clock, costs, deadline
 from spectralz._support.options import below_one, choice, count, option, positive
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.model import Ising
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import contradiction
 from spectralz.parts.propagation.attractive import bethe_bound, signs_of
+from spectralz.parts.propagation.factors import FactorNetwork, network_of
 from spectralz.parts.propagation.loops import Loops, loops_at, operations_of_loops
-from spectralz.parts.propagation.network import Forest, Network, beliefs
+from spectralz.parts.propagation.network import Forest
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
+    from spectralz.parts.propagation.network import Network
 
 SCHEDULES = ("parallel", "sequential")
 # Progress is reported after about this many messages, a tenth of a second.
@@ -47,6 +50,10 @@ class BeliefPropagation(Method):
     leaves no negative coupling, the Bethe objective at any means is a proven lower bound [3]_, and ``lower`` is its
     value at the means found.
 
+    Terms of three and more spins are factors: messages go from spins to factors and back, and a factor adds up the
+    states of its spins. A factor has all the terms among the spins of a largest term, of up to 16 spins. The answer is
+    exact if spins and factors form a forest.
+
     Parameters
     ----------
     max_iter
@@ -58,6 +65,11 @@ class BeliefPropagation(Method):
     schedule
         ``"parallel"``: all messages at once, from uniform ones (the paper's setting). ``"sequential"``: one after
         the other, in sweeps backwards and forwards along a breadth-first order, which often converges sooner.
+
+    Raises
+    ------
+    TooLargeError
+        If a term has more than 16 spins, or all tables together too many entries.
 
     See Also
     --------
@@ -86,6 +98,9 @@ class BeliefPropagation(Method):
     >>> magnet = sz.generators.torus(rows=6, columns=6, strength=0.2)
     >>> 0.0 < sz.log_z(magnet, "exact").log_z - sz.log_z(magnet, "bp").lower < 0.1
     True
+    >>> parities = sz.Polynomial({(0, 1, 2): 0.5, (2, 3, 4): -1.0, (4,): 0.3})
+    >>> print(sz.log_z(parities, "bp").status)
+    exact: the graph of spins and terms is a forest, solved by one sweep up and down
     """
 
     max_iter: int = option(200, count(least=1))
@@ -94,44 +109,46 @@ class BeliefPropagation(Method):
     schedule: str = option("parallel", choice(SCHEDULES))
 
     name: ClassVar[str] = "bp"
+    takes_terms: ClassVar[bool] = True
 
-    def _solve(self, model: Ising) -> Outcome:
-        network = Network.of(model)
+    def _solve(self, model: Model) -> Outcome:
+        network = network_of(model)
         if network.is_forest:
             return Forest.of(network).outcome(model)
         return self._run(model, network)[0]
 
-    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        network = Network.of(model)
+    def _solve_marginals(self, model: Model) -> MarginalOutcome:
+        network = network_of(model)
         if network.is_forest:
             return Forest.of(network).marginal_outcome(model)
         outcome, total, without = self._run(model, network)
-        return beliefs(network.graph, network.coupling, total, without, outcome)
+        return network.beliefs(total, without, outcome)
 
-    def solve_with_loops(self, model: Ising) -> tuple[MarginalOutcome, Loops | str]:
+    def solve_with_loops(self, model: Model) -> tuple[MarginalOutcome, Loops | str]:
         """Return the marginals, and what the Bethe log Z leaves out, or a sentence that says why that is not known.
 
         The messages must converge to a stable fixed point. Messages that start along a leading eigenvector of the
-        couplings must converge to the same point, since beliefs describe one phase only.
+        couplings must converge to the same point, since beliefs describe one phase only. With terms of three and more
+        spins and loops it is never known.
         """
-        network = Network.of(model)
-        clock.charge(costs.MESSAGE_LAYOUT * len(network.coupling))
+        network = network_of(model)
+        clock.charge(costs.MESSAGE_LAYOUT * network.work)
         if network.is_forest:
             return Forest.of(network).marginal_outcome(model), Loops(0.0, 0.0, 0.0)
         outcome, total, without = self._run(model, network)
-        marginals = beliefs(network.graph, network.coupling, total, without, outcome)
-        if not outcome.status.converged:
+        marginals = network.beliefs(total, without, outcome)
+        if not outcome.status.converged or isinstance(network, FactorNetwork):
             return marginals, str(outcome.status)
         clock.charge(operations_of_loops(network.n, len(network.graph.slots)))
         loops = loops_at(network, total, without)
         if loops is None:
-            words = f"{outcome.status}, but couplings are too strong: the sum over the loops left out diverges"
+            words = f"{outcome.status}, but couplings are so strong that its error diverges"
             return marginals, words
         return marginals, self._doubts(model, network, marginals.mean) or loops
 
-    def _doubts(self, model: Ising, network: Network, mean: FloatArray) -> str:
+    def _doubts(self, model: Model, network: Network, mean: FloatArray) -> str:
         """Say so if messages that start in a collective state of either sign converge elsewhere; otherwise nothing."""
-        from spectralz.kernels.messages import fields, messages_between
+        from spectralz.kernels.propagation.messages import messages_between
 
         quick = replace(self, max_iter=ITERATIONS_TOGETHER)
         signs = (1.0, -1.0) if np.any(network.field) else (1.0,)  # without fields, one is the other flipped
@@ -140,64 +157,56 @@ class BeliefPropagation(Method):
             u = messages_between(network.coupling, h)
             for _ in range(0, self.max_iter, ITERATIONS_TOGETHER):
                 u, _, residual = quick._iterate(network, u)
-                total, _ = fields(network.graph, network.field, network.ones, u)
+                total, _ = network.fields(u)
                 if residual <= self.tol or np.abs(np.tanh(total) - mean).max() <= SAME_MEANS:
                     break
                 if deadline.is_past():
-                    return "its share of the time ended before it had looked for other phases"
+                    return "there was no time to look for other phases"
             if np.abs(np.tanh(total) - mean).max() > SAME_MEANS:
-                return "there may be several phases: messages from a leading eigenvector converge elsewhere"
+                return "there may be several phases: messages from another start converge elsewhere"
         return ""
 
-    def _run(self, model: Ising, network: Network) -> tuple[Outcome, FloatArray, FloatArray]:
+    def _run(self, model: Model, network: Network | FactorNetwork) -> tuple[Outcome, FloatArray, FloatArray]:
         """Return the outcome on a graph with loops, the fields of the spins, and the fields without each message."""
-        from spectralz.kernels.messages import bethe_terms, fields
-
         u, done, residual = self._iterate(network)
-        total, without = fields(network.graph, network.field, network.ones, u)
-        spin, edge = bethe_terms(network.graph, network.field, network.coupling, without)
-        value = math.fsum([*spin.tolist(), *(-edge).tolist()])
+        total, without = network.fields(u)
+        value = network.bethe(without)
         best = network.log_weight_near(total)
-        names = "the log-weight of a single state", "n log 2 + the best log-weight found", "not to be believed"
+        names = "the log-weight of a single state", "n log 2 + the best log-weight found", "probably wrong"
         complaint = contradiction(value, best, best + network.n * math.log(2.0), network.total_weight, *names)
         settled = residual <= self.tol
         words = f"converged after {done} iterations"
         if not settled:
             words = f"stopped after {done} iterations with residual {residual:.2g}"
         constant = model.constant
-        is_attractive = signs_of(model) is not None
+        lower = bethe_bound(model, total)[1] if isinstance(model, Ising) and signs_of(model) is not None else None
         outcome = Outcome(
             log_z=value + constant,
             kind=Kind.ESTIMATE,
-            status=Status(words + complaint, converged=settled and not complaint),
-            lower=bethe_bound(model, total)[1] if is_attractive else None,
+            status=Status(words + network.remark + complaint, converged=settled and not complaint),
+            lower=lower,
             iterations=done,
             details={
                 "residual": residual,
                 "is_forest": False,
                 "best_log_weight": best + constant,
                 "is_possible": not complaint,
-                "is_attractive": is_attractive,
+                "is_attractive": lower is not None,
             },
         )
         return outcome, total, without
 
-    def _iterate(self, network: Network, u: FloatArray | None = None) -> tuple[FloatArray, int, float]:
+    def _iterate(self, network: Network | FactorNetwork, u: FloatArray | None = None) -> tuple[FloatArray, int, float]:
         """Return the messages, the number of iterations and the last residual, starting at ``u``, or at 0 if None."""
-        from spectralz.kernels.messages import iterations
-
         if u is None:
-            u = np.zeros(len(network.coupling))
-        block = max(1, MESSAGES_PER_REPORT // len(u))
+            u = network.start()
+        block = max(1, int(MESSAGES_PER_REPORT / network.work))
         done, residual = 0, math.inf
         while done < self.max_iter and residual > self.tol and not deadline.is_past():
             count = min(block, self.max_iter - done)
-            order = None if self.schedule == "parallel" else network.order
-            u, made, residual = iterations(
-                network.graph, order, network.field, network.coupling, network.ones, u, self.damping, self.tol, count
-            )
+            u, made, residual = network.iterations(u, self.schedule, self.damping, self.tol, count)
             done += made
-            clock.charge(costs.MESSAGE * made * len(u))
+            clock.charge(costs.MESSAGE * made * network.work)
             report("passing messages", done / self.max_iter)
         return u, done, residual
 

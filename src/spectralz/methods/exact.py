@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.segments import Segments
     from spectralz.kernels.elimination.slicing import SlicedTree
     from spectralz.kernels.elimination.tree import Adjacency, EliminationTree
-    from spectralz.model import Coupling, FloatArray, Ising
+    from spectralz.model import Coupling, FloatArray, Model
 
 ALGORITHMS = ("auto", "elimination", "enumeration")
 ORDER_NAMES = ("best", "min-degree", "min-fill", "banded", "swept", "cotengra")
@@ -189,12 +189,13 @@ class Exact(Method):
     threads: int | None = threads_option()
 
     name: ClassVar[str] = "exact"
+    takes_terms: ClassVar[bool] = True
 
-    def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
+    def _in_threads(self, model: Model) -> AbstractContextManager[None]:
         # There is no linear algebra here, so its libraries need not be looked up and limited.
         return using_threads(self.threads)
 
-    def plan(self, model: Ising, *, most_search_seconds: float = math.inf) -> ExactPlan:
+    def plan(self, model: Model, *, most_search_seconds: float = math.inf) -> ExactPlan:
         """Decide how to solve ``model`` and predict what it costs, without solving it.
 
         The search for a better order takes at most ``most_search_seconds``, by a count of operations and not by the
@@ -206,13 +207,13 @@ class Exact(Method):
         if not isinstance(self.order, str) and len(self.order) != model.n:
             raise OptionError(f"order names {len(self.order)} spins; the model has {model.n}, name each once")
         entries = self._max_entries
-        least = model.storage.least_width
+        least = model.connections.least_width
         if 1 << least > max(entries, self.max_terms):
             return ExactPlan(forest_of([]), (), (), self._refusal(least + 1, least, entries, "at least "))
         wide = self._too_wide(model, entries)
         if wide:
             return ExactPlan(forest_of([]), (), (), self._refusal(wide, 0, entries))
-        adjacency = adjacency_of(model.n, model.edges()[0])
+        adjacency = adjacency_of(model.n, model.graph)
         components = [component.tolist() for component in model.components()]
         trees = [lone_spins([spins[0] for spins in components if len(spins) == 1])]
         search = self._search(most_search_seconds)
@@ -293,7 +294,7 @@ class Exact(Method):
         most = MOST_SLICED if self.max_sliced is None else min(self.max_sliced, MOST_SLICED)
         return sliced(SlicedTree((), tree), adjacency, lambda tree: tree.peak <= entries, self.max_terms, most, search)
 
-    def _too_wide(self, model: Ising, entries: int) -> int:
+    def _too_wide(self, model: Model, entries: int) -> int:
         """Return the size of a large component for which no order is narrow enough, or 0 if none is known to be.
 
         There, the search for an order alone would take minutes and gigabytes.
@@ -307,7 +308,8 @@ class Exact(Method):
         max_width = entries.bit_length() - 1
         for spins in model.components():
             if len(spins) > MOST_SPINS_UNSCREENED:
-                storage = model.storage if len(spins) == model.n else model.storage.among(spins)
+                graph = model.connections
+                storage = graph if len(spins) == model.n else graph.among(spins)
                 if not storage.is_sparse or has_narrow_front(*_rows(storage), max_width):
                     continue
                 # What is wide in a part of the graph is wide in the whole.
@@ -337,22 +339,22 @@ class Exact(Method):
             "Raise max_memory or max_terms, or ask for an approximate method"
         )
 
-    def _checked_plan(self, model: Ising) -> ExactPlan:
+    def _checked_plan(self, model: Model) -> ExactPlan:
         plan = self.plan(model)
         if plan.refusal is not None:
             raise TooLargeError(plan.refusal)
         return plan
 
-    def _solve(self, model: Ising) -> Outcome:
+    def _solve(self, model: Model) -> Outcome:
         return self.solve_plan(model, self._checked_plan(model))
 
-    def solve_plan(self, model: Ising, plan: ExactPlan) -> Outcome:
+    def solve_plan(self, model: Model, plan: ExactPlan) -> Outcome:
         """Carry out a plan that has no refusal."""
         from spectralz.kernels.elimination.forward import log_z_of_program
         from spectralz.kernels.elimination.program import Program
         from spectralz.parts.elimination.slices import log_z_of_slices
 
-        program = Program.of_tree(plan.tree, *model.edges(), model.field)
+        program = Program.of_tree(plan.tree, *model.edges(), model.field, model.higher)
         values = [log_z_of_program(program, reporter_of("eliminating spins"))] if program.steps else []
         rounding = program.rounding_bound()
         sums = [log_z_of_slices(model, slices, int(self.max_memory)) for slices in plan.sliced]
@@ -362,10 +364,10 @@ class Exact(Method):
             rounding += lost
         return self._outcome(model, plan, values, rounding)
 
-    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+    def _solve_marginals(self, model: Model) -> MarginalOutcome:
         return self.solve_marginals_of_plan(model, self._checked_plan(model))
 
-    def solve_marginals_of_plan(self, model: Ising, plan: ExactPlan) -> MarginalOutcome:
+    def solve_marginals_of_plan(self, model: Model, plan: ExactPlan) -> MarginalOutcome:
         """Carry out a plan that has no refusal forwards and back, if there is enough memory for both."""
         from spectralz.kernels.elimination.marginals import marginals_of_program
         from spectralz.kernels.elimination.program import Program
@@ -377,9 +379,9 @@ class Exact(Method):
                 "Raise max_memory"
             )
         edges, J = model.edges()
-        program = Program.of_tree(plan.tree, edges, J, model.field)
+        program = Program.of_tree(plan.tree, edges, J, model.field, model.higher)
         tell = reporter_of("eliminating spins, forwards and back")
-        sums = marginals_of_program(program, plan.segments, model.n, len(edges), tell)
+        sums = marginals_of_program(program, plan.segments, model.n, len(edges), tell, model.higher.number)
         values, rounding = [sums.log_z], program.rounding_bound()
         up, down, pair_mean = sums.up, sums.down, sums.pair_mean
         for slices in plan.sliced:
@@ -388,28 +390,30 @@ class Exact(Method):
             rounding += lost
             up, down, pair_mean = up + means.up, down + means.down, pair_mean + means.pair_mean
         for spins in plan.enumerated:
-            log_z, lost, mean, pairs = _enumerated(model.submodel(spins), moments=True)
+            log_z, lost, mean, pairs, products = _enumerated(model.submodel(spins), moments=True)
             values.append(log_z)
             rounding += lost
             up[spins], down[spins] = (1.0 + mean) / 2.0, (1.0 - mean) / 2.0
             local = np.full(model.n, -1)
             local[spins] = np.arange(len(spins))
             i, j = local[edges].T
-            inside = i >= 0
+            inside = np.flatnonzero(i >= 0)
             pair_mean[inside] = pairs[j[inside], i[inside]]
+            first = model.higher.spin[model.higher.start[:-1]]
+            pair_mean[len(edges) + np.flatnonzero(local[first] >= 0)] = products
         outcome = self._outcome(model, plan, values, rounding)
         # Log-weights with an error of at most r change a mean by at most 2 r, and every digit if they are huge.
         outcome, kind = with_kind_of_means(outcome, 2.0 * (rounding + model.rounding_of_terms))
         return MarginalOutcome(np.column_stack([down, up]), up - down, pair_mean, kind, outcome).within_limits()
 
-    def _means_of_slices(self, model: Ising, slices: SlicedTree) -> tuple[ProgramMarginals, float]:
+    def _means_of_slices(self, model: Model, slices: SlicedTree) -> tuple[ProgramMarginals, float]:
         """Return the means of a sliced component, with more spins fixed if the reverse pass needs more memory."""
         from spectralz.kernels.elimination.order import adjacency_of
         from spectralz.kernels.elimination.segments import plan_segments
         from spectralz.kernels.elimination.slicing import sliced
         from spectralz.parts.elimination.slices import means_of_slices
 
-        limit, adjacency = int(self.max_memory), adjacency_of(model.n, model.edges()[0])
+        limit, adjacency = int(self.max_memory), adjacency_of(model.n, model.graph)
         terms, search = max(self.max_terms, TERMS_FOR_MEANS * slices.terms), self._search(math.inf)
         further = sliced(
             slices, adjacency, lambda tree: plan_segments(tree).memory <= limit, terms, MOST_SLICED, search
@@ -434,24 +438,24 @@ class Exact(Method):
             return f"exact samples need {need}; max_memory is {bytes_in_words(int(self.max_memory))}: raise it"
         return None
 
-    def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    def _sample(self, model: Model, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         plan = self.plan(model)
         refusal = self.refuses_samples(plan)
         if refusal is not None:
             raise TooLargeError(refusal)
         return self.sample_plan(model, plan, size, rng)
 
-    def sample_plan(self, model: Ising, plan: ExactPlan, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    def sample_plan(self, model: Model, plan: ExactPlan, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Draw states by a plan that `refuses_samples` does not refuse."""
         from spectralz.kernels.elimination.forward import sample_program
         from spectralz.kernels.elimination.program import Program
 
-        program = Program.of_tree(plan.tree, *model.edges(), model.field)
+        program = Program.of_tree(plan.tree, *model.edges(), model.field, model.higher)
         if program.rounding_bound() + model.rounding_of_terms > LARGEST_SAMPLING_ERROR:
             raise TooLargeError("the weights are so large that rounding would decide the states; scale the model down")
         return sample_program(program, model.n, size, rng, reporter_of("eliminating spins"))
 
-    def heaviest_of_plan(self, model: Ising, plan: ExactPlan, count: int) -> tuple[NDArray[np.int8], float, float]:
+    def heaviest_of_plan(self, model: Model, plan: ExactPlan, count: int) -> tuple[NDArray[np.int8], float, float]:
         """Return the heaviest states, by a plan that `refuses_samples` does not refuse.
 
         Beside them: the largest log-weight, without constants, and a bound on its rounding error.
@@ -459,11 +463,11 @@ class Exact(Method):
         from spectralz.kernels.elimination.maxima import heaviest_states
         from spectralz.kernels.elimination.program import Program
 
-        program = Program.of_tree(plan.tree, *model.edges(), model.field)
+        program = Program.of_tree(plan.tree, *model.edges(), model.field, model.higher)
         states, largest = heaviest_states(program, model.n, count, reporter_of("eliminating spins"))
         return states, largest, program.rounding_bound()
 
-    def _outcome(self, model: Ising, plan: ExactPlan, values: Sequence[float], rounding: float) -> Outcome:
+    def _outcome(self, model: Model, plan: ExactPlan, values: Sequence[float], rounding: float) -> Outcome:
         log_z = math.fsum([*values, model.constant])
         # Each part is a rounded number, and so is their sum.
         rounding += 2.0 * UNIT_ROUNDOFF * (abs(log_z) + math.fsum(map(abs, values))) + model.rounding
@@ -484,10 +488,10 @@ def _rows(storage: Coupling) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return rows.indptr, rows.indices
 
 
-def _enumerated(model: Ising, *, moments: bool) -> tuple[float, float, FloatArray, FloatArray]:
+def _enumerated(model: Model, *, moments: bool) -> tuple[float, float, FloatArray, FloatArray, FloatArray]:
     """Sum over all states of one component.
 
-    Returns log Z, its rounding error, the means, and those of pairs below the diagonal.
+    Returns log Z, its rounding error, the means, those of pairs below the diagonal, and those of terms of more spins.
     """
     from spectralz.kernels.enumeration import BLOCK_SPINS, combine, enumerate_blocks, rounding_bound
 
@@ -496,11 +500,13 @@ def _enumerated(model: Ising, *, moments: bool) -> tuple[float, float, FloatArra
     coupling = np.zeros((n, n))
     coupling[j, i] = J
     blocks = 1 << max(n - BLOCK_SPINS, 0)
-    sums = (-math.inf, np.zeros(n + 1), np.zeros((n, n)))
+    terms = model.higher
+    sums = (-math.inf, np.zeros(n + 1), np.zeros((n, n)), np.zeros(terms.number))
     for begin in range(0, blocks, BLOCKS_PER_REPORT):
         end = min(begin + BLOCKS_PER_REPORT, blocks)
-        sums = combine(sums, enumerate_blocks(model.field, coupling, begin, end, moments))
+        sums = combine(sums, enumerate_blocks(model.field, coupling, begin, end, moments, terms))
         report("listing states", end / blocks)
-    largest, first, second = sums
-    rounding = rounding_bound(n, float(np.abs(model.field).sum() + np.abs(J).sum()))
-    return largest + math.log(first[n]), rounding, first[:n] / first[n], second / first[n]
+    largest, first, second, third = sums
+    total = float(np.abs(model.field).sum() + np.abs(J).sum()) + terms.total
+    rounding, whole = rounding_bound(n, total, terms.number), first[n]
+    return largest + math.log(whole), rounding, first[:n] / whole, second / whole, third / whole

@@ -211,12 +211,12 @@ def _sentence(phases: Phases) -> str:
     if not fit.is_settled:
         words = f"stopped after {fit.iterations} iterations with residual {fit.residual:.2g}"
     if len(phases.fits) > 1:
-        words += f"; {len(phases.fits)} phases apart were added up"
+        words += f"; sum over {len(phases.fits)} separate phases"
     return words
 
 
 def _out_of_reach(lower: float) -> Outcome:
     """Return the mean-field bound if double precision cannot represent any Gaussian."""
-    words = "the couplings are too strong for a Gaussian in double precision: this is the bound of mean field"
+    words = "couplings are too strong for double precision: this is the mean-field bound"
     details = {"residual": None, "damping": None, "uncorrected": None, "correction": None, "trusted": False}
     return estimated(Judgment(lower, math.inf, False, "; do not trust"), words, lower=lower, details=details)

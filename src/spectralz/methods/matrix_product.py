@@ -370,7 +370,11 @@ class MatrixProduct(Method):
                 "missed": sample.missed,
             }
         judged = _above(self._judged(model, findings), findings.heaviest)
-        how = "nothing was truncated: exact up to rounding" if not main.truncations else f"{main.truncations} bonds cut"
+        how = (
+            "nothing was truncated: exact up to rounding"
+            if not main.truncations
+            else f"{main.truncations} bonds truncated"
+        )
         words = f"{model.n} spins through a chain of {chain.plan.width} sites, {chain.plan.name} order; {how}"
         if findings.interrupted:
             words = f"interrupted; {words}"
@@ -400,13 +404,13 @@ class MatrixProduct(Method):
                 judged = replace(judged, std_error=max(judged.std_error, math.log1p(missed)))
             if are_all_positive:
                 return judged
-            words = "; another contraction, to check it by, came out negative"
+            words = "; the contraction that checks it came out negative: do not trust, raise bond"
             return replace(judged, trusted=False, std_error=max(judged.std_error, 1.0), why=judged.why + words)
         network = Network.of(model)
         low = network.log_weight_near(network.field)
         high = network.total_weight + model.n * math.log(2.0)
         word = "came out negative" if main.sign else "vanished"
-        words = f"; the sum {word}: the weights differ too much for double precision, or the bond is too small"
+        words = f"; the sum {word}: raise bond, unless the weights differ too much for double precision"
         if sample is not None and low <= sample.log_z <= high:
             answers = [sample.log_z, *(other.log_z for other in (main, coarse, reverse) if other and other.sign)]
             wide = max(1.0, sample.std_error, math.log1p(sample.missed), max(answers) - min(answers))
@@ -418,7 +422,7 @@ def _above(judged: Judgment, heaviest: float) -> Judgment:
     """Return the verdict compared with the heaviest state: the sum over all states is at least the weight of one."""
     if judged.log_z >= heaviest - judged.std_error:
         return judged
-    words = f"{judged.why}; a single state weighs more than the sum found"
+    words = f"{judged.why}; one state alone weighs more than this sum: do not trust"
     apart = heaviest - judged.log_z
     return Judgment(heaviest, max(judged.std_error, apart, 1.0), False, words)
 

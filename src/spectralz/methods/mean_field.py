@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -10,17 +10,20 @@ import numpy as np
 from spectralz._support import clock, costs, deadline
 from spectralz._support.options import choice, count, option, positive, repetitions
 from spectralz._support.progress import report
+from spectralz.errors import OptionError
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.model import Ising
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.mean_field.ascents import annealed_fields, ascend_in_time, bound_of_model
 from spectralz.parts.outcome import independent_spins, with_kind_of_means
+from spectralz.parts.pairs import are_pairs_wanted
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from spectralz.kernels.coupling import Couplings
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.parts.mean_field.structured import StructuredMeanField
 
 STARTS = ("zero", "random", "leading", "spectral", "bp", "annealed")
@@ -50,12 +53,13 @@ class MeanField(Method):
     """Bound log Z from below by the best product distribution, found by coordinate ascent.
 
     log Z >= <theta, m> + sum_ij A_ij m_i m_j + entropy(m) for all means m of independent spins; m_i = tanh(theta_i +
-    sum_j J_ij m_j) maximizes it over one spin. There are many maxima, and the start decides which one is reached. Each
-    is a proven lower bound, and the best is returned.
+    sum_j J_ij m_j) maximizes it over one spin. A term of more spins adds its weight times the product of their means to
+    the bound, and times the product of the others' means to the field of each. There are many maxima, and the start
+    decides which one is reached. Each is a proven lower bound, and the best is returned.
 
     With ``block_width`` the distribution is a product over blocks of spins, exact within each and mean field between:
     log Z >= sum_b log Z_b - <f - theta, m> + sum of J_ij m_i m_j between blocks, where f are the fields in the blocks.
-    On sparse graphs the bound is ten to a hundred times closer.
+    On sparse graphs the bound is ten to a hundred times closer. Blocks are for models of pairs.
 
     Parameters
     ----------
@@ -109,27 +113,31 @@ class MeanField(Method):
     seed: int = option(0, count(least=0))
 
     name: ClassVar[str] = "mf"
+    takes_terms: ClassVar[bool] = True
 
-    def _solve(self, model: Ising) -> Outcome:
-        return self._best_of_blocks(model)[0] if self.block_width else self._best(model)[0]
+    def _solve(self, model: Model) -> Outcome:
+        if not self.block_width:
+            return self._best(model)[0]
+        return self._best_of_blocks(_of_pairs(model, "block_width"))[0]
 
-    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+    def _solve_marginals(self, model: Model) -> MarginalOutcome:
         if not self.block_width:
             outcome, h = self._best(model)
-            return independent_spins(model, h, outcome)
-        outcome, best = self._best_of_blocks(model)
+            return _independent(model, h, outcome)
+        outcome, best = self._best_of_blocks(_of_pairs(model, "block_width"))
         # Log-weights with an error of r change means by 2 r at most.
         change = 2.0 * (best.bound - best.lower)
         outcome, kind = (outcome, Kind.ESTIMATE) if outcome.upper is None else with_kind_of_means(outcome, change)
         probability, mean, pair_mean = best.end
         return MarginalOutcome(probability, mean, pair_mean, kind, outcome)
 
-    def _best(self, model: Ising) -> tuple[Outcome, FloatArray]:
+    def _best(self, model: Model) -> tuple[Outcome, FloatArray]:
         """Ascend from every start; return the outcome of the best run, and its fields."""
         couplings = model.storage.for_kernels()
         runs = [self._ascend(model, couplings, h, k) for k, h in self._starts(model)]
         best = max(runs, key=lambda run: run.lower)
-        return self._outcome(runs, best, is_exact=model.storage.couples_nothing), best.end[0]
+        is_exact = model.storage.couples_nothing and not model.higher.number
+        return self._outcome(runs, best, is_exact=is_exact), best.end[0]
 
     def _best_of_blocks(self, model: Ising) -> tuple[Outcome, _Run]:
         """Ascend block by block from every start; return the outcome of the best run, and the run."""
@@ -154,7 +162,7 @@ class MeanField(Method):
         )
         return outcome, best
 
-    def _starts(self, model: Ising) -> Iterator[tuple[int, FloatArray | None]]:
+    def _starts(self, model: Model) -> Iterator[tuple[int, FloatArray | None]]:
         """Yield the number and the fields of each start, as long as there is time; the fields are None if annealed."""
         rng = np.random.default_rng(self.seed)
         for k in range(self.restarts):
@@ -166,18 +174,18 @@ class MeanField(Method):
                     return
                 yield k, h
 
-    def _noise(self, model: Ising, k: int) -> np.random.Generator | None:
+    def _noise(self, model: Model, k: int) -> np.random.Generator | None:
         """Return the random numbers that perturb the k-th annealed start; with fields, the first needs none."""
         return None if k == 0 and np.any(model.field) else np.random.default_rng([self.seed, k])
 
-    def _first_starts(self, model: Ising, rng: np.random.Generator) -> list[FloatArray]:
+    def _first_starts(self, model: Model, rng: np.random.Generator) -> list[FloatArray]:
         if self.start == "leading":
             directions = leading_directions(model.storage)
             return [sign * h for h in directions for sign in (1.0, -1.0)] or [np.zeros(model.n)]
         if self.start == "random":
             return [rng.standard_normal(model.n)]
         if self.start == "spectral":
-            return [_spectral_start(model, rng)]
+            return [_spectral_start(_of_pairs(model, "start='spectral'"), rng)]
         if self.start == "bp":
             from spectralz.methods.belief_propagation import BeliefPropagation
 
@@ -185,10 +193,11 @@ class MeanField(Method):
             return [np.arctanh(np.clip(mean, -1.0 + 1e-15, 1.0 - 1e-15))]
         return [np.zeros(model.n)]
 
-    def _ascend(self, model: Ising, couplings: Couplings, h: FloatArray | None, k: int) -> _Run:
+    def _ascend(self, model: Model, couplings: Couplings, h: FloatArray | None, k: int) -> _Run:
         if h is None:
-            h = annealed_fields(model.field, couplings, self._noise(model, k))
-        sweeps, change = ascend_in_time(h, model.field, couplings, self.max_iter, self.tol, self._teller(k))
+            h = annealed_fields(model.field, couplings, self._noise(model, k), model.higher)
+        limits = self.max_iter, self.tol
+        sweeps, change = ascend_in_time(h, model.field, couplings, *limits, self._teller(k), model.higher)
         clock.charge(len(couplings.data) + costs.MEAN_FIELD_SPIN * model.n)
         return _Run(*bound_of_model(model, couplings, h), sweeps, change, (h,))
 
@@ -218,6 +227,25 @@ class MeanField(Method):
             iterations=best.sweeps,
             details={"residual": best.change, "bounds": [run.bound for run in runs], **details},
         )
+
+
+def _of_pairs(model: Model, option: str) -> Ising:
+    """Return a model of pairs, as an option requires."""
+    if isinstance(model, Ising):
+        return model
+    raise OptionError(
+        f"mf with {option} takes pairs of spins only, and this model has terms of up to {model.higher.largest}: "
+        f"leave out {option}"
+    )
+
+
+def _independent(model: Model, h: FloatArray, outcome: Outcome) -> MarginalOutcome:
+    """Return the marginals of independent spins; the means of larger terms come after those of pairs."""
+    if isinstance(model, Ising):
+        return independent_spins(model, h, outcome)
+    marginals = independent_spins(model.pairwise, h, outcome)
+    products = model.higher.products(marginals.mean[None])[0] if are_pairs_wanted() else np.empty(0)
+    return replace(marginals, pair_mean=np.concatenate([marginals.pair_mean, products]))
 
 
 def _spectral_start(model: Ising, rng: np.random.Generator) -> FloatArray:

@@ -13,7 +13,7 @@ from spectralz.result import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spectralz.model import Ising
+    from spectralz.model import Model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,8 @@ class MiniBucket(Method):
     Parameters
     ----------
     ibound
-        Most spins in a mini-bucket's table, before its spin is summed out: tables of up to 2^ibound numbers.
+        Most spins in a mini-bucket's table, before its spin is summed out: tables of up to 2^ibound numbers. At least
+        as many as the largest term of the model has.
     order
         The order of elimination: ``"narrow"`` (fewest neighbors first, counting only what fits into ``ibound``),
         ``"min-fill"``, ``"min-degree"``, ``"banded"``, ``"best"`` (whichever of these gives the tightest bound; with
@@ -75,13 +76,14 @@ class MiniBucket(Method):
     bound: str = option("upper", choice(SIDES))
 
     name: ClassVar[str] = "mbe"
+    takes_terms: ClassVar[bool] = True
 
     def _powers(self, count: int) -> tuple[float, float]:
         from spectralz.kernels.mini_buckets.passes import MINIMUM
 
         return 1.0, 0.0 if self.bound == "upper" else MINIMUM
 
-    def _solve(self, model: Ising) -> Outcome:
+    def _solve(self, model: Model) -> Outcome:
         prepared = Division(self, self._powers, is_lower=self.bound == "lower").prepare(model, keep=False)[0]
         kind = Kind.UPPER_BOUND if self.bound == "upper" else Kind.LOWER_BOUND
         kind = Kind.EXACT if prepared.is_exact else kind

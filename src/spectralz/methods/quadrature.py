@@ -142,7 +142,7 @@ class Quadrature(Method):
         exact = high - low <= 2.0 * EXACT_WIDTH * max(1.0, abs(log_z))
         sentence = f"{len(nodes.g)} nodes; errors proven below {(high - low) / 2.0:.1e}"
         if not exact:
-            sentence += ": cancellation has cost digits"
+            sentence += ": digits were lost to cancellation"
         return Outcome(
             log_z=log_z,
             kind=Kind.EXACT if exact else Kind.ESTIMATE,
@@ -179,7 +179,7 @@ class Quadrature(Method):
         return replace(
             outcome,
             log_z=min(outcome.log_z, upper),
-            status=Status(f"cancellation left no digits to the quadrature, so low_rank took over: {outcome.status}"),
+            status=Status(f"quadrature lost all digits to cancellation, so low_rank took over: {outcome.status}"),
             upper=min(outcome.upper, upper),
             details={**outcome.details, **details},
         )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import Ising
+    from spectralz.model import Model
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
     from spectralz.trust.judgment import Judgment
@@ -85,22 +85,25 @@ class States(Method):
 
     name: ClassVar[str] = "states"
     gives_all_pairs: ClassVar[bool] = True
+    takes_terms: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
 
-    def _solve(self, model: Ising) -> Outcome:
+    def _solve(self, model: Model) -> Outcome:
         return self._collect(model)[2]
 
-    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+    def _solve_marginals(self, model: Model) -> MarginalOutcome:
         pool, _, outcome = self._collect(model)
         return pool_marginals(pool, outcome)
 
-    def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    def _sample(self, model: Model, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         pool, share, _ = self._collect(model)
         if share.share < LEAST_SHARE_TO_SAMPLE:
-            warn_inaccurate(f"the states found hold {share.share:.2g} of P(x), and samples are drawn from them only")
+            warn_inaccurate(
+                f"samples are drawn from the states found, which hold only {100.0 * share.share:.2g}% of P(x)"
+            )
         return pool.sample(size, rng)
 
-    def _collect(self, model: Ising) -> tuple[StatePool, Share, Outcome]:
+    def _collect(self, model: Model) -> tuple[StatePool, Share, Outcome]:
         rng = np.random.default_rng(self.seed)
         pool = state_pool(model, self.max_states)
         if pool.can_be_filled:
@@ -146,10 +149,10 @@ def pool_outcome(
         return exact_outcome(log_sum, log_sum - lower, f"all {_counted(pool)} were found", details=details)
     judged = judge_pool(log_sum, share)
     if not judged.trusted:
-        words = f"useless here: {_counted(pool)} hold {share.share:.2g} of P(x); the bound holds, but is loose"
+        words = f"a loose lower bound: {_counted(pool)} hold about {100.0 * share.share:.2g}% of P(x); use annealing"
         if not can_measure(share):
-            worth = f"{share.families:.2g} independent ones"
-            words = f"{_counted(pool)}; populations worth {worth} cannot measure their share of P(x)"
+            few = f"{share.families:.2g} independent samples are too few"
+            words = f"a lower bound: {few} to measure which share of P(x) {_counted(pool)} hold; raise population"
         return Outcome(
             log_z=log_sum,
             kind=Kind.LOWER_BOUND,

@@ -44,7 +44,7 @@ from spectralz.result import Kind, Status
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.messages import Graph
+    from spectralz.kernels.propagation.messages import Graph
     from spectralz.model import FloatArray, Ising
 
 # Up to this size of a component the inverse of its Laplacian is computed: 32 MB and a second or two.
@@ -152,7 +152,7 @@ class TreeReweighted(Method):
         return self._run(model, network)[0]
 
     def _solve_marginals(self, model: Ising) -> MarginalOutcome:
-        from spectralz.kernels.messages import fields
+        from spectralz.kernels.propagation.messages import fields
 
         network = Network.of(model)
         if network.is_forest:
@@ -203,7 +203,7 @@ class TreeReweighted(Method):
 
     def _iterate(self, network: Network, trees: _Trees, u: FloatArray) -> _Messages:
         """Pass messages until they converge or ``max_iter`` is reached; return the best bound seen on the way."""
-        from spectralz.kernels.messages import iterations
+        from spectralz.kernels.propagation.messages import iterations
 
         rho = trees.rho(network.graph)
         coupling = network.coupling / rho
@@ -223,7 +223,7 @@ class TreeReweighted(Method):
 
 def _bound(network: Network, trees: _Trees, rho: FloatArray, coupling: FloatArray, u: FloatArray) -> float:
     """Return the upper bound at the messages ``u``, raised by its rounding error."""
-    from spectralz.kernels.messages import fields, reweighted_terms
+    from spectralz.kernels.propagation.messages import fields, reweighted_terms
 
     _, without = fields(network.graph, network.field, rho, u)
     terms, sizes = reweighted_terms(network.graph, network.field, coupling, trees.parent, trees.root, without)
@@ -282,7 +282,7 @@ def _even_trees(network: Network) -> FloatArray:
 
     Each tree prefers the edges used least so far: conditional gradients towards the least sum of rho_e^2.
     """
-    from spectralz.kernels.messages import orient
+    from spectralz.kernels.propagation.messages import orient
 
     counts = np.zeros(len(network.graph.slots))
     parent = np.zeros(len(network.coupling))
@@ -313,7 +313,7 @@ def _least_spanning_forest(network: Network, cost: FloatArray) -> NDArray[np.boo
 
 def _most_informative_tree(network: Network, trees: _Trees, u: FloatArray) -> FloatArray:
     """Return which spin is which one's parent in the spanning forest of largest mutual information."""
-    from spectralz.kernels.messages import fields, orient
+    from spectralz.kernels.propagation.messages import fields, orient
 
     graph, rho = network.graph, trees.rho(network.graph)
     _, without = fields(graph, network.field, rho, u)

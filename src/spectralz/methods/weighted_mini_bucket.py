@@ -29,7 +29,7 @@ from spectralz.result import Interval, Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spectralz.model import Ising
+    from spectralz.model import Model
 
 # If the time is limited and states are drawn from the bound, the bound may take this share of the time left.
 SHARE_OF_BOUND = 0.5
@@ -43,14 +43,15 @@ class WeightedMiniBucket(Method):
     The spin is eliminated from each by a power sum (sum_x f(x)^(1/w))^w. By Hoelder's inequality, weights w that add up
     to 1 give an upper bound if all are positive, and a lower bound if one is positive and the others are negative [1]_.
     ``max_iter`` rounds of L-BFGS then tighten the bound. They change the weights, and how fields and couplings are
-    shared between the mini-buckets that have them in common (cost shifting). The bound is valid at every stage and
-    never looser than with 0 rounds. Rounds end when they no longer gain anything. Marginals are the derivatives of
-    the bound by the fields and couplings: estimates, and exact if no bucket had to be split.
+    shared between the mini-buckets that have them in common (cost shifting; terms of more spins stay whole). The bound
+    is valid at every stage and never looser than with 0 rounds. Rounds end when they no longer gain anything. Marginals
+    are the derivatives of the bound by the fields and couplings: estimates, and exact if no bucket had to be split.
 
     Parameters
     ----------
     ibound
-        Most spins in a mini-bucket's table, before its spin is summed out: tables of up to 2^ibound numbers.
+        Most spins in a mini-bucket's table, before its spin is summed out: tables of up to 2^ibound numbers. At least
+        as many as the largest term of the model has.
     order
         The order of elimination: ``"narrow"`` (fewest neighbors first, counting only what fits into ``ibound``),
         ``"min-fill"``, ``"min-degree"``, ``"banded"``, ``"best"`` (whichever of these gives the tightest bound,
@@ -122,20 +123,21 @@ class WeightedMiniBucket(Method):
     seed: int = option(0, count(least=0))
 
     name: ClassVar[str] = "wmbe"
+    takes_terms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.level is not None and self.bound == "lower":
             raise OptionError("an interval is drawn from the upper bound; leave out bound='lower', or level")
 
-    def _solve(self, model: Ising) -> Outcome:
+    def _solve(self, model: Model) -> Outcome:
         if self.level is None:
             return self._tightened(model, keep=self.max_iter > 0).outcome()
         with deadline.current().share(SHARE_OF_BOUND).in_force():
             bound = self._tightened(model, keep=True)
         return self._with_interval(model, bound)
 
-    def _with_interval(self, model: Ising, bound: WeightedBound) -> Outcome:
+    def _with_interval(self, model: Model, bound: WeightedBound) -> Outcome:
         """Return the outcome with an interval: from states drawn from the bound, or proven if nothing was split."""
         from spectralz.parts.mini_buckets.intervals import sampled_ends
 
@@ -149,12 +151,12 @@ class WeightedMiniBucket(Method):
         interrupted = outcome.interrupted or ends.is_interrupted
         return saying(outcome, f"; {ends.words}", interval=ends.interval(model, self.level), interrupted=interrupted)
 
-    def _tightened(self, model: Ising, *, keep: bool) -> WeightedBound:
+    def _tightened(self, model: Model, *, keep: bool) -> WeightedBound:
         bound = WeightedBound.of_model(model, self, is_lower=self.bound == "lower", keep=keep)
         bound.run(self.max_iter)
         return bound
 
-    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+    def _solve_marginals(self, model: Model) -> MarginalOutcome:
         from spectralz.kernels.mini_buckets.passes import beliefs_of
 
         bound = self._tightened(model, keep=True)
@@ -167,5 +169,6 @@ class WeightedMiniBucket(Method):
         if bound.is_exact:
             assert outcome.upper is not None
             outcome, kind = with_kind_of_means(outcome, 2.0 * (outcome.upper - outcome.log_z))
-        probability, pair_mean = np.column_stack([down, up]) / whole[:, None], beliefs.pair_mean[forest.edge_bit]
+        probability = np.column_stack([down, up]) / whole[:, None]
+        pair_mean = np.concatenate([beliefs.pair_mean[forest.edge_bit], beliefs.term_mean[forest.term_place]])
         return MarginalOutcome(probability, (up - down) / whole, pair_mean, kind, outcome).within_limits()

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from spectralz.errors import ModelError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.error_free import Lost, Parts, RowSums, exact_sum, row_sums, two_sum
+from spectralz.kernels.terms import NO_TERMS, Terms
 from spectralz.model.checks import (
     as_float_array,
     checked_count,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spectralz.model.coupling.base import Coupling, Factors, FloatArray, IntArray, Matrix
+    from spectralz.model.polynomial import Polynomial
     from spectralz.model.values import Values
 
 
@@ -412,6 +414,21 @@ class Ising:
         return self.storage.largest_of_pairs
 
     @property
+    def higher(self) -> Terms:
+        """The terms of three and more spins: none, unlike those of a :class:`Polynomial`."""
+        return NO_TERMS
+
+    @property
+    def graph(self) -> IntArray:
+        """The pairs of spins that are coupled, m x 2, i < j, in order."""
+        return self.edges()[0]
+
+    @property
+    def connections(self) -> Coupling:
+        """A coupling with the same graph: the model's own."""
+        return self.storage
+
+    @property
     def constant(self) -> float:
         """The constant in every log-weight: the offset plus the trace of the coupling, rounded once."""
         return self._constant[0]
@@ -609,11 +626,7 @@ class Ising:
         >>> [spins.tolist() for spins in model.components()]
         [[0, 2], [1], [3]]
         """
-        label = self.storage.component_labels()
-        count = int(label.max(initial=-1)) + 1
-        grouped = np.argsort(label, kind="stable").astype(np.int64)
-        bounds = np.searchsorted(label[grouped], np.arange(1, count))
-        return sorted(np.split(grouped, bounds), key=lambda spins: int(spins[0])) if self.n else []
+        return self.storage.components()
 
     def __repr__(self) -> str:
         field = f"|field| max {float(np.abs(self.field).max(initial=0.0)):.3g}"
@@ -632,6 +645,23 @@ class Ising:
         from spectralz.show import plots
 
         return plots.model(self, ax)
+
+    def to_polynomial(self) -> Polynomial:
+        """Return the same model as a :class:`Polynomial`, whose terms are the fields and the edges.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> sz.Ising.from_edges(2, [(0, 1)], [1.0], field=[0.5, 0.0]).to_polynomial().terms
+        {(0,): 0.5, (0, 1): 1.0}
+        """
+        from spectralz.model.polynomial import Polynomial
+
+        constant, lost = self._constant
+        edges, J = self.edges()
+        pairwise = Ising.from_edges(self.n, edges, J, self.field, constant, self.names)
+        more = self.lost.and_more(self.storage.rounding, lost)
+        return Polynomial._of(pairwise._changed(values=self.values, lost=more), NO_TERMS)
 
     def to_dimod(self) -> Any:
         """Return the ``dimod.BinaryQuadraticModel`` of spins whose energy is minus the log-weight (extra ``dimod``).

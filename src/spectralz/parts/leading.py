@@ -10,9 +10,10 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.sparse import issparse
 
 from spectralz._support import clock, costs, deadline
+from spectralz.model.coupling.entries import coupling_of, symmetric
 
 if TYPE_CHECKING:
-    from spectralz.model import Coupling, FloatArray
+    from spectralz.model import Coupling, FloatArray, Model
 
 # Number of directions along which collective states are searched for.
 DIRECTIONS = 2
@@ -55,6 +56,22 @@ def leading_directions(storage: Coupling, count: int = DIRECTIONS) -> list[Float
     # Rounding in linear algebra depends on memory layout; results would differ in the last digits.
     rounded = np.round(scale * vectors.T, DIGITS)
     return [vector for value, vector in zip(values, rounded, strict=True) if value > 0.0]
+
+
+def collective_directions(model: Model, count: int = DIRECTIONS) -> list[FloatArray]:
+    """Return the leading directions of a model's coupling.
+
+    With terms of three and more spins, each of them counts as a coupling of its weight between any two of its spins. So
+    the ordered states of terms that all want the same sign lie along the first direction or opposite to it.
+    """
+    if not model.higher.number:
+        return leading_directions(model.storage, count)
+    if model.n > MOST_SPINS or len(model.higher.spin) * model.higher.largest > MOST_ENTRIES:
+        return []
+    edges, J = model.edges()
+    pairs, weights = model.higher.all_pairs()
+    both, sizes = np.concatenate([edges, pairs]), np.concatenate([J, weights])
+    return leading_directions(coupling_of(symmetric(model.n, both, sizes / 2.0)), count)
 
 
 def _by_lanczos(matrix: Any, count: int) -> tuple[FloatArray, FloatArray] | None:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from spectralz._support.settings import settings, using_settings
+from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from spectralz.model import IntArray, Ising
+    from spectralz.model import IntArray, Model
 
 
 def wanting_pairs(wanted: bool | Literal["all"]) -> AbstractContextManager[None]:
@@ -32,11 +33,16 @@ def are_pairs_wanted() -> bool:
     return bool(settings().pairs)
 
 
-def pairs_of(model: Ising) -> IntArray:
+def pairs_of(model: Model) -> IntArray:
     """Return the pairs whose means are wanted: those of ``model.edges()``, in its order, all pairs, or none."""
     if settings().pairs == "all":
         return all_pairs(model.n)
     return model.edges()[0] if are_pairs_wanted() else np.empty((0, 2), dtype=np.int64)
+
+
+def terms_of(model: Model) -> Terms:
+    """Return the terms of three and more spins whose means are wanted: those of the model, or none."""
+    return model.higher if are_pairs_wanted() else NO_TERMS
 
 
 def all_pairs(n: int) -> IntArray:

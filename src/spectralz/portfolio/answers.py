@@ -15,7 +15,7 @@ from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from spectralz.model import Ising
+    from spectralz.model import Model
     from spectralz.parts.outcome import MarginalOutcome, Outcome
 
 
@@ -39,7 +39,7 @@ class Problem:
         Whether marginals are wanted beside log Z.
     """
 
-    model: Ising
+    model: Model
     tol: float
     exclude: tuple[str, ...] = ()
     seed: int = 0

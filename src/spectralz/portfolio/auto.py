@@ -19,6 +19,7 @@ from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
+from spectralz.model import Polynomial
 from spectralz.parts.low_rank.decomposition import decompose
 from spectralz.portfolio import policy, schedule
 from spectralz.portfolio.answers import Problem
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.methods.exact import ExactPlan
-    from spectralz.model import IntArray, Ising
+    from spectralz.model import IntArray, Model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +104,7 @@ class Auto(Method):
     name: ClassVar[str] = "auto"
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
+    takes_terms: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -110,30 +112,30 @@ class Auto(Method):
         budget, work = checked_budget(self.budget, self.work)
         object.__setattr__(self, "budget", BUDGET if budget is work is None else budget)
 
-    def _in_threads(self, model: Ising) -> AbstractContextManager[None]:
+    def _in_threads(self, model: Model) -> AbstractContextManager[None]:
         # Linear algebra is limited where it is used, so that an exact answer need not load its libraries first.
         return using_threads(self.threads)
 
-    def choose(self, model: Ising) -> Method:
+    def choose(self, model: Model) -> Method:
         """Return the method, with its options, that would run on ``model``: an exact one, or this one itself."""
         with budgeted(self.budget, self.work) as deadline:
             limits = self._limits(deadline, with_means=False)
             exact = self._exact(model, self._plan(model, limits)[0], limits)
         return self if exact is None else exact[0]
 
-    def _solve(self, model: Ising) -> Outcome:
+    def _solve(self, model: Model) -> Outcome:
         with budgeted(self.budget, self.work) as deadline:
             outcome = self._answer(model, self._limits(deadline, with_means=False))
             assert isinstance(outcome, Outcome)
             return self._with_work(outcome)
 
-    def _solve_marginals(self, model: Ising) -> MarginalOutcome:
+    def _solve_marginals(self, model: Model) -> MarginalOutcome:
         with budgeted(self.budget, self.work) as deadline:
             marginals = self._answer(model, self._limits(deadline, with_means=True))
             assert isinstance(marginals, MarginalOutcome)
             return replace(marginals, outcome=self._with_work(marginals.outcome))
 
-    def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    def _sample(self, model: Model, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         with budgeted(self.budget, self.work) as deadline:
             return self._drawn(model, size, rng, self._limits(deadline, with_means=True))
 
@@ -146,7 +148,7 @@ class Auto(Method):
             return outcome
         return replace(outcome, details={**outcome.details, "work": self.work, "operations": clock.operations()})
 
-    def _answer(self, model: Ising, limits: _Limits) -> Outcome | MarginalOutcome:
+    def _answer(self, model: Model, limits: _Limits) -> Outcome | MarginalOutcome:
         """Answer exactly if there is time, otherwise by the schedule; a model of several components part by part."""
         plan, refusal = self._plan(model, limits)
         parts = parts_of(model) if plan is None else []
@@ -163,7 +165,7 @@ class Auto(Method):
                 refusal = str(error) if limits.with_means else refusal
         return self._estimate(model, refusal, limits)
 
-    def _plan(self, model: Ising, limits: _Limits) -> tuple[ExactPlan | None, str]:
+    def _plan(self, model: Model, limits: _Limits) -> tuple[ExactPlan | None, str]:
         """Return the plan of exact, or None; and the reason if it could run but would take too long."""
         if "exact" in self.exclude:
             return None, ""
@@ -176,14 +178,14 @@ class Auto(Method):
         return None, refusal_of(plan, with_means=limits.with_means)
 
     def _exact(
-        self, model: Ising, plan: ExactPlan | None, limits: _Limits
+        self, model: Model, plan: ExactPlan | None, limits: _Limits
     ) -> tuple[Method, Callable[[], Outcome | MarginalOutcome]] | None:
         """Return an exact method for the model, and how to run it without planning again; None if there is none."""
         if plan is not None:
             exact = Exact(max_memory=self.max_memory)
             solve = exact.solve_marginals_of_plan if limits.with_means else exact.solve_plan
             return exact, lambda: solve(model, plan)
-        if "quadrature" in self.exclude:
+        if "quadrature" in self.exclude or isinstance(model, Polynomial):
             return None
         quadrature = Quadrature()
         in_time = replace(quadrature, max_nodes=most_nodes(model.n, quadrature.max_nodes, limits.of_exact))
@@ -194,7 +196,7 @@ class Auto(Method):
         solve_form = in_time.solve_marginals_decomposed if limits.with_means else in_time.solve_decomposed
         return quadrature, lambda: solve_form(model, form)
 
-    def _estimate(self, model: Ising, refusal: str, limits: _Limits) -> Outcome | MarginalOutcome:
+    def _estimate(self, model: Model, refusal: str, limits: _Limits) -> Outcome | MarginalOutcome:
         """Answer by the schedule; ``refusal`` says why there is no exact answer, if one was possible."""
         assert isinstance(self.max_memory, int)
         deadline = limits.deadline
@@ -214,7 +216,7 @@ class Auto(Method):
             return replace(marginals, outcome=_with_words(marginals.outcome, refusal))
         return _with_words(schedule.outcome_of(answers, deadline), refusal)
 
-    def _put_together(self, model: Ising, parts: list[IntArray], limits: _Limits) -> Outcome | MarginalOutcome:
+    def _put_together(self, model: Model, parts: list[IntArray], limits: _Limits) -> Outcome | MarginalOutcome:
         """Solve the components, small ones first, since they leave part of their share of the budget to the others.
 
         The rest of the budget is divided in proportion to spins; after an interrupt almost nothing is left. The time of
@@ -240,7 +242,7 @@ class Auto(Method):
             return joined(model, parts, [answer for answer in in_order if isinstance(answer, MarginalOutcome)])
         return added(model, [_outcome_of(answer) for answer in in_order])
 
-    def _drawn(self, model: Ising, size: int, rng: np.random.Generator, limits: _Limits) -> NDArray[np.int8]:
+    def _drawn(self, model: Model, size: int, rng: np.random.Generator, limits: _Limits) -> NDArray[np.int8]:
         """Draw states, exactly if there is time."""
         plan, _ = self._plan(model, limits)
         parts = parts_of(model) if plan is None else []
@@ -254,7 +256,7 @@ class Auto(Method):
         exact = Exact(max_memory=self.max_memory)
         if plan is not None and exact.refuses_samples(plan) is None:
             return exact.sample_plan(model, plan, size, rng)
-        if "quadrature" not in self.exclude:
+        if "quadrature" not in self.exclude and not isinstance(model, Polynomial):
             with suppress(ModelError, TooLargeError):
                 return Quadrature()._sample(model, size, rng)
         if "annealing" in self.exclude:
@@ -281,7 +283,7 @@ def _with_outcome(answer: Outcome | MarginalOutcome, outcome: Outcome) -> Outcom
     return replace(answer, outcome=outcome) if isinstance(answer, MarginalOutcome) else outcome
 
 
-def _annealing(model: Ising, max_memory: int | str, deadline: Deadline) -> Annealing:
+def _annealing(model: Model, max_memory: int | str, deadline: Deadline) -> Annealing:
     """Return annealing with a population that suits the budget."""
     default = Annealing(max_memory=max_memory)
     fewest = replace(default, population=policy.FEWEST_TO_DRAW_FROM, step=LONGEST_STEP, runs=1)
@@ -298,7 +300,7 @@ def _annealing(model: Ising, max_memory: int | str, deadline: Deadline) -> Annea
     return replace(default, population=int(max(min(default.population, affordable), policy.FEWEST_TO_DRAW_FROM)))
 
 
-def _operations_of(model: Ising, plan: ExactPlan | None, outcome: Outcome, *, with_means: bool) -> float:
+def _operations_of(model: Model, plan: ExactPlan | None, outcome: Outcome, *, with_means: bool) -> float:
     """Return the operations of an exact answer: terms of the sum, or factors at the nodes of the quadrature."""
     if plan is not None:
         return operations_of_plan(plan, with_means=with_means)

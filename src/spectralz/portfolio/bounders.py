@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from spectralz.methods.mean_field import MeanField
 from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.tree_reweighted import MOST_DENSE_SPINS, TREES, TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
+from spectralz.model import Ising, Model, Polynomial
 from spectralz.parts.mini_buckets.bounds import WeightedBound
 from spectralz.parts.propagation.attractive import bethe_bounds, signs_of
 from spectralz.portfolio import policy
@@ -30,7 +31,6 @@ from spectralz.sampling.spread import crew_for
 if TYPE_CHECKING:
     from spectralz._support.deadline import Deadline
     from spectralz.methods.base import Method
-    from spectralz.model import Ising
     from spectralz.result import Estimate
 
 
@@ -42,7 +42,8 @@ class Bound(NamedTuple):
     status: str
 
 
-Bounder = Callable[["Ising", "Deadline"], Iterator[Bound]]
+# Takes a model of the kind that it is for (``in_order``).
+Bounder = Callable[[Any, "Deadline"], Iterator[Bound]]
 
 
 def _bound(estimate: Estimate) -> Bound:
@@ -50,7 +51,7 @@ def _bound(estimate: Estimate) -> Bound:
 
 
 def _run(
-    method: Method, model: Ising, deadline: Deadline, cost: Callable[[Estimate], float] | None = None
+    method: Method, model: Model, deadline: Deadline, cost: Callable[[Estimate], float] | None = None
 ) -> tuple[Estimate, float]:
     """Run a method until it ends or its time is up; return its result, and the time it took.
 
@@ -65,7 +66,7 @@ def _run(
     return estimate, clock.now() - began
 
 
-def trivial(model: Ising, deadline: Deadline) -> Iterator[Bound]:
+def trivial(model: Model, deadline: Deadline) -> Iterator[Bound]:
     """Bound from the spins without couplings: these add at most sum |A_ij|, and by Jensen at least their mean there."""
     from spectralz.kernels.single_spin import log_2cosh
 
@@ -74,12 +75,16 @@ def trivial(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     sizes, sums = model.storage.written_out.row_sums(mean)
     parts = [*log_2cosh(theta).tolist(), model.constant]
     alone, most, mean_weight = math.fsum(parts), math.fsum(sizes.tolist()), math.fsum((mean * sums).tolist())
+    if model.higher.number:
+        most += model.higher.total
+        mean_weight += float(model.higher.log_weight(mean[None])[0])
+        parts.append(float(model.higher.number + model.higher.largest) * model.higher.total)  # as many roundings
     scale = float(np.abs(parts).sum()) + (model.n + 16.0) * most
     rounding = 8.0 * UNIT_ROUNDOFF * (model.n + scale) + model.rounding
     yield Bound(alone + mean_weight - rounding, alone + most + rounding, "spins without their couplings")
 
 
-def _mean_field(model: Ising, deadline: Deadline) -> Iterator[Bound]:
+def _mean_field(model: Model, deadline: Deadline) -> Iterator[Bound]:
     """Start from zero, annealed, along leading eigenvectors and at random; then use wider and wider blocks.
 
     Any number of sweeps gives a bound. All starts end when their share is spent, those of single spins earlier.
@@ -102,7 +107,7 @@ def _mean_field(model: Ising, deadline: Deadline) -> Iterator[Bound]:
             break
         latest, seconds = run(MeanField(start="random", seed=seed))
         yield _bound(latest)
-    if _is_sparse(model):  # in a dense graph blocks hold hardly any couplings
+    if _is_sparse(model) and isinstance(model, Ising):  # in a dense graph blocks hold hardly any couplings
         yield from _blocks(model, run, whole)
 
 
@@ -140,7 +145,7 @@ def _bethe(model: Ising, deadline: Deadline) -> Iterator[Bound]:
             yield Bound(lower, None, status)
 
 
-def _states(model: Ising, deadline: Deadline) -> Iterator[Bound]:
+def _states(model: Model, deadline: Deadline) -> Iterator[Bound]:
     """Sum over the states found by a quick annealing and quenches, then also over their neighbors."""
 
     def seconds() -> float:
@@ -196,7 +201,7 @@ def _tree_reweighted(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     yield _bound(_run(chosen, model, deadline, seconds_of)[0])
 
 
-def _weighted_mini_bucket(model: Ising, deadline: Deadline) -> Iterator[Bound]:
+def _weighted_mini_bucket(model: Model, deadline: Deadline) -> Iterator[Bound]:
     """Use the largest tables that can be tightened a little; alternate rounds from above and below while they pay.
 
     Then start again with larger tables, if there is time.
@@ -204,8 +209,8 @@ def _weighted_mini_bucket(model: Ising, deadline: Deadline) -> Iterator[Bound]:
     from spectralz.kernels.mini_buckets import branches, order, passes, scopes
 
     require_compiled(*kernels_in(branches, order, passes, scopes))
-    plain = costs.BUCKET_SECONDS * (model.n + model.edge_count)
-    deadline.require(plain)
+    plain = costs.BUCKET_SECONDS * (model.n + model.connections.edge_count)
+    deadline.require(plain + (round_seconds(model, model.higher.largest) if model.higher.number else 0.0))
     share = deadline.share(policy.LARGEST_SHARE)
     ibound = affordable_ibound(model, policy.FEW_ROUNDS, share.left - plain)
     while True:
@@ -253,9 +258,9 @@ def _side(bound: WeightedBound) -> Bound:
     return Bound(outcome.lower, outcome.upper, f"from below, {outcome.status}" if bound.is_lower else outcome.status)
 
 
-def affordable_ibound(model: Ising, rounds: int, seconds: float) -> int:
+def affordable_ibound(model: Model, rounds: int, seconds: float) -> int:
     """Return for how many spins tables can be tightened for so many rounds in the given seconds."""
-    ibound = policy.LEAST_IBOUND
+    ibound = max(policy.LEAST_IBOUND, model.higher.largest)
     while ibound < policy.MOST_IBOUND and rounds * round_seconds(model, ibound + 1) <= seconds:
         ibound += 1
     return ibound
@@ -269,23 +274,25 @@ def _sdp_seconds(model: Ising) -> float:
     return float(costs.SPARSE_SDP_SECONDS * (edges / 5000.0) ** costs.SPARSE_SDP_POWER)
 
 
-def round_seconds(model: Ising, ibound: int) -> float:
+def round_seconds(model: Model, ibound: int) -> float:
     """Predict the time of a round over the tables of mini-buckets, about one for each spin and ``ibound`` edges."""
-    tables = model.n + 2.0 * model.edge_count / ibound
+    tables = model.n + 2.0 * model.connections.edge_count / ibound
     return float(tables * (costs.TABLE_SECONDS + costs.ENTRY_SECONDS * 2.0**ibound))
 
 
-def _is_sparse(model: Ising) -> bool:
-    return 2 * model.edge_count <= policy.MOST_SPARSE_DEGREE * model.n
+def _is_sparse(model: Model) -> bool:
+    return 2 * model.connections.edge_count <= policy.MOST_SPARSE_DEGREE * model.n
 
 
 def _within(value: float, least: int, most: int) -> int:
     return int(min(max(value, least), most))
 
 
-def in_order(model: Ising) -> list[str]:
+def in_order(model: Model) -> list[str]:
     """Return the bounders for a model, with cheap ones and those likely to give the best bounds first."""
     order = SPARSE_ORDER if _is_sparse(model) else DENSE_ORDER
+    if isinstance(model, Polynomial):
+        return sorted(policy.BOUNDERS_OF_TERMS, key=order.index)
     names = [name for name in BOUNDERS if name != "bethe" or signs_of(model) is not None]
     return sorted(names, key=order.index)
 

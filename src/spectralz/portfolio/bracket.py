@@ -21,18 +21,18 @@ from spectralz.portfolio.exact_costs import operations_of_plan
 from spectralz.result import Bounds, BoundsRow
 
 if TYPE_CHECKING:
-    from spectralz.model import Ising
+    from spectralz.model import Model
     from spectralz.portfolio.bounders import Bounder
 
 
-def trivial_bounds(model: Ising) -> Bounds:
+def trivial_bounds(model: Model) -> Bounds:
     """Return the bounds that every model has at once."""
     row = _row("trivial", bounders.trivial, model, Deadline(), 0.0)
     return Bounds.best_of((row,), row.seconds)
 
 
 def bracket(
-    model: Ising, deadline: Deadline, exclude: Any = (), *, known: Bounds | None = None, tells_of_exact: bool = True
+    model: Model, deadline: Deadline, exclude: Any = (), *, known: Bounds | None = None, tells_of_exact: bool = True
 ) -> Bounds:
     """Return the best proven bounds on log Z found in time, with one row per bounder.
 
@@ -62,10 +62,10 @@ def bracket(
     return Bounds.best_of(tuple(rows.values()), seconds, interrupted=is_interrupted)
 
 
-def _row_of_exact(model: Ising, deadline: Deadline) -> list[BoundsRow]:
+def _row_of_exact(model: Model, deadline: Deadline) -> list[BoundsRow]:
     """Return a row without bounds with the predicted time of ``exact``; none if it cannot run or planning is slow."""
     most_seconds = policy.EXACT_HINT_SHARE * deadline.seconds
-    if 1e-9 * costs.ORDER_SEARCH_NANOSECONDS * (model.n + model.edge_count) ** 2 > most_seconds:
+    if 1e-9 * costs.ORDER_SEARCH_NANOSECONDS * (model.n + model.connections.edge_count) ** 2 > most_seconds:
         return []
     started = clock.seconds()
     plan = Exact().plan(model, most_search_seconds=most_seconds)
@@ -86,7 +86,7 @@ def better_of(first: BoundsRow, second: BoundsRow) -> BoundsRow:
 
 
 def _row(
-    name: str, bounder: Bounder, model: Ising, deadline: Deadline, done: float, takes_exact: bool = True
+    name: str, bounder: Bounder, model: Model, deadline: Deadline, done: float, takes_exact: bool = True
 ) -> BoundsRow:
     """Run one bounder as far as it goes, and keep its best bound on each side.
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.parts.outcome import MarginalOutcome, Outcome
-from spectralz.parts.pairs import are_pairs_wanted, pairs_of
+from spectralz.parts.pairs import are_pairs_wanted, pairs_of, terms_of
 from spectralz.result import Kind, Status
 from spectralz.trust.agreement import WIDTHS_PER_DEVIATION
 
 if TYPE_CHECKING:
-    from spectralz.model import IntArray, Ising
+    from spectralz.model import IntArray, Model
 
 
-def parts_of(model: Ising) -> list[IntArray]:
+def parts_of(model: Model) -> list[IntArray]:
     """Return the components to solve separately, spins without couplings as one: none if there is only one."""
     if model.storage.terms is not None:
         return []
@@ -27,7 +27,7 @@ def parts_of(model: Ising) -> list[IntArray]:
     return parts if len(parts) > 1 else []
 
 
-def added(model: Ising, outcomes: list[Outcome]) -> Outcome:
+def added(model: Model, outcomes: list[Outcome]) -> Outcome:
     """Add up the log Z of components; there are bounds if all have them, and the sum is exact if all are."""
     lowers = [outcome.lower for outcome in outcomes if outcome.lower is not None]
     uppers = [outcome.upper for outcome in outcomes if outcome.upper is not None]
@@ -46,7 +46,7 @@ def added(model: Ising, outcomes: list[Outcome]) -> Outcome:
     return Outcome(
         log_z=math.fsum([model.offset, *(outcome.log_z for outcome in outcomes)]),
         kind=Kind.EXACT if {outcome.kind for outcome in outcomes} == {Kind.EXACT} else Kind.ESTIMATE,
-        status=Status("; ".join([f"components solved apart: {words}", *doubts[:3]]), converged=not doubts),
+        status=Status("; ".join([f"components solved separately: {words}", *doubts[:3]]), converged=not doubts),
         lower=math.fsum([model.offset, *lowers]) - slack if len(lowers) == len(outcomes) else None,
         upper=math.fsum([model.offset, *uppers]) + slack if len(uppers) == len(outcomes) else None,
         std_error=error_of_sum(outcomes),
@@ -89,18 +89,20 @@ def _error_of(outcome: Outcome) -> float:
     return (outcome.upper - outcome.lower) / WIDTHS_PER_DEVIATION
 
 
-def joined(model: Ising, parts: list[IntArray], marginals: list[MarginalOutcome]) -> MarginalOutcome:
+def joined(model: Model, parts: list[IntArray], marginals: list[MarginalOutcome]) -> MarginalOutcome:
     """Put the marginals of components together."""
-    edges = pairs_of(model)
+    edges, terms = pairs_of(model), terms_of(model)
+    first_spins = terms.spin[terms.start[:-1]]
     places = edges[:, 0] * model.n + edges[:, 1]  # in order, as edges are
-    mean, probability, pair_mean = np.empty(model.n), np.empty((model.n, 2)), np.empty(len(edges))
-    error, pair_error = np.zeros(model.n), np.zeros(len(edges))
+    mean, probability, pair_mean = np.empty(model.n), np.empty((model.n, 2)), np.empty(len(edges) + terms.number)
+    error, pair_error = np.zeros(model.n), np.zeros(len(pair_mean))
     for spins, part in zip(parts, marginals, strict=True):
         mean[spins], probability[spins] = part.mean, part.probability
         error[spins] = 0.0 if part.std_error is None else part.std_error
         if are_pairs_wanted():
             pairs = spins[model.submodel(spins).edges()[0]]
             here = np.searchsorted(places, pairs[:, 0] * model.n + pairs[:, 1])
+            here = np.concatenate([here, len(edges) + np.flatnonzero(np.isin(first_spins, spins))])
             pair_mean[here] = part.pair_mean
             pair_error[here] = 0.0 if part.pair_std_error is None else part.pair_std_error
     kinds = {part.kind for part in marginals}

@@ -29,7 +29,7 @@ from spectralz.sampling.plan import STEP, seconds_per_point, survey
 from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
-    from spectralz.model import Ising
+    from spectralz.model import Model
     from spectralz.result import Bounds
 
 
@@ -50,10 +50,10 @@ class _Ends:
 
 
 # Takes the model, the level, a seed, the proven bounds and a deadline; returns intervals, each with a description.
-_Source = Callable[["Ising", float, int, "Bounds", Deadline], Iterator[tuple[Interval, str]]]
+_Source = Callable[["Model", float, int, "Bounds", Deadline], Iterator[tuple[Interval, str]]]
 
 
-def bracket_with_interval(model: Ising, deadline: Deadline, exclude: Any, level: float, seed: int) -> Bounds:
+def bracket_with_interval(model: Model, deadline: Deadline, exclude: Any, level: float, seed: int) -> Bounds:
     """Return the best bounds found in time, and an interval that holds with probability ``level``.
 
     If a proven bound is better than an end, it replaces the end. After an interrupt, what has been found is returned.
@@ -64,7 +64,7 @@ def bracket_with_interval(model: Ising, deadline: Deadline, exclude: Any, level:
 
 
 def _with_interval(
-    proven: Bounds, model: Ising, deadline: Deadline, level: float, exclude: tuple[str, ...], seed: int
+    proven: Bounds, model: Model, deadline: Deadline, level: float, exclude: tuple[str, ...], seed: int
 ) -> Bounds:
     began = clock.seconds()
     ends = _Ends(proven.lower, proven.upper, [], proven.interrupted)
@@ -85,9 +85,7 @@ def _with_interval(
 def _interval(proven: Bounds, ends: _Ends, level: float) -> Interval:
     """Return the interval; if ends contradict each other or the proven bounds, the proven bounds are used."""
     if ends.low > ends.high:
-        ends.words.append(
-            "these contradict each other, as may happen with probability 1 - level: the proven bounds hold"
-        )
+        ends.words.append("the two ends contradict each other (probability 1 - level), so this is the proven bracket")
         return Interval(proven.lower, proven.upper, level)
     return Interval(ends.low, ends.high, level)
 
@@ -95,7 +93,7 @@ def _interval(proven: Bounds, ends: _Ends, level: float) -> Interval:
 def _ask(
     name: str,
     source: _Source,
-    model: Ising,
+    model: Model,
     level: float,
     seed: int,
     proven: Bounds,
@@ -124,15 +122,16 @@ def _ask(
 
 
 def _by_mini_buckets(
-    model: Ising, level: float, seed: int, proven: Bounds, deadline: Deadline
+    model: Model, level: float, seed: int, proven: Bounds, deadline: Deadline
 ) -> Iterator[tuple[Interval, str]]:
     """Draw states from a bound, with tables and rounds as the time allows, half of it for the states."""
     uppers = [row.upper for row in proven.rows if row.method == "wmbe" and row.upper is not None]
-    is_dense = 2 * model.edge_count > policy.MOST_SPARSE_DEGREE * model.n  # on sparse graphs rounds help a lot
+    # On sparse graphs rounds help a lot.
+    is_dense = 2 * model.connections.edge_count > policy.MOST_SPARSE_DEGREE * model.n
     if is_dense and uppers and min(uppers) - policy.NATS_BY_DRAWING > proven.upper:
-        raise NotAffordableError("not run: another upper bound is too far below")
+        raise NotAffordableError("not run: another upper bound is far lower")
     share = deadline.share(policy.MINI_BUCKETS_SHARE)
-    plain = costs.BUCKET_SECONDS * (model.n + model.edge_count)
+    plain = costs.BUCKET_SECONDS * (model.n + model.connections.edge_count)
     deadline.require(plain + round_seconds(model, policy.LEAST_IBOUND))
     ibound = affordable_ibound(model, 1 + policy.ROUNDS_FOR_DRAWING, 0.5 * share.seconds - plain)
     method = WeightedMiniBucket(
@@ -152,7 +151,7 @@ def _by_mini_buckets(
 
 
 def _by_annealing(
-    model: Ising, level: float, seed: int, proven: Bounds, deadline: Deadline
+    model: Model, level: float, seed: int, proven: Bounds, deadline: Deadline
 ) -> Iterator[tuple[Interval, str]]:
     """Anneal in double precision: as many runs as the time allows, then larger ones."""
     # Streams different from those of the states drawn from a bound.

@@ -204,3 +204,9 @@ NARROW_INTERVAL, KNOWN_WIDTH = 0.02, 1e-9
 # Annealing needs the time of at least this many points of a path with 64 states, and uses as many points as leave time
 # for this many runs.
 FEWEST_POINTS_FOR_INTERVAL, RUNS_FOR_INTERVAL = 100, 16
+
+# ------------------------------------------------------------------------------------ terms of three and more spins
+
+# Why methods are left out, and the bounders that are not.
+PAIRS_ONLY = "it takes pairs of spins only"
+BOUNDERS_OF_TERMS = ("mf", "states", "wmbe")

@@ -109,9 +109,9 @@ def _agreed(believed: Sequence[Answer], answers: Sequence[Answer], bounds: Bound
     verdicts = {answer.method: Verdict.DISAGREES if answer in rivals else Verdict.AGREES for answer in others}
     verdicts[chosen.method] = Verdict.CHOSEN
     if rivals:
-        why += f"; it was widened to cover {_named(rivals)}, beyond the error bars of both"
+        why += f"; {_named(rivals)} disagree{_s(rivals)}, so it was widened: do not trust"
     elif others:
-        why += f"; {_named(others)} agree{'' if len(others) > 1 else 's'}"
+        why += f"; {_named(others)} agree{_s(others)}"
     elif doubtful:
         doubts, contradicting = _compared_with_doubtful(chosen, doubtful, bounds)
         why += doubts
@@ -129,11 +129,12 @@ def _compared_with_doubtful(chosen: Answer, doubtful: Sequence[Answer], bounds: 
     """Compare an answer with samplers that distrust themselves; return the words, and which of them contradict it."""
     contradicting = [answer for answer in doubtful if not (answer.is_within(bounds) and answer.agrees_with(chosen))]
     if not contradicting:
-        words = "agrees" if any(answer.checks(chosen) for answer in doubtful) else "is too wide to check it"
-        return f"; {_named(doubtful)} does not trust itself, and {words}", []
+        if any(answer.checks(chosen) for answer in doubtful):
+            return f"; {_named(doubtful)} agree{_s(doubtful)} despite failed checks", []
+        return f"; the error of {_named(doubtful)} is too large for a check", []
     outside = any(not answer.is_within(bounds) for answer in contradicting)
-    words = "is outside the proven bounds" if outside else "does not trust itself, but disagrees"
-    return f"; {_named(contradicting)} {words}: nothing confirms this answer", contradicting
+    words = f"lie{_s(contradicting)} outside the proven bounds" if outside else f"disagree{_s(contradicting)}"
+    return f"; {_named(contradicting)} {words}, and nothing confirms this answer: do not trust", contradicting
 
 
 def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
@@ -141,15 +142,15 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     deviation = bounds.width / WIDTHS_PER_DEVIATION
     guesses = [answer for answer in answers if answer.is_within(bounds) and answer.error < math.inf]
     if not guesses:
-        why = "no method gave a usable answer: this is the middle of the proven bounds"
+        why = "no method gave a usable answer: this is the middle of the proven bounds; raise the budget"
         return _Choice(0.5 * (bounds.lower + bounds.upper), deviation, None, why, {})
     chosen = min(guesses, key=lambda answer: answer.error)
     gap = max((abs(answer.log_z - chosen.log_z) for answer in guesses if not answer.agrees_with(chosen)), default=0.0)
     wanted = max(DOUBT * chosen.error, gap / 2.0)
     error = max(chosen.error, min(wanted, deviation))
-    why = f"no method trusts its own answer here; {chosen.method} has the smallest error"
+    why = f"no method trusts its own answer: raise the budget; {chosen.method} has the smallest error"
     if wanted > deviation:
-        why += ", or that of a number anywhere between the bounds"
+        why += ", limited by the width of the proven bounds"
     elif gap / 2.0 > DOUBT * chosen.error:
         why += ", widened to cover the others"
     else:
@@ -183,3 +184,8 @@ def _trial_of_bound(row: BoundsRow) -> Trial:
 
 def _named(answers: Sequence[Answer]) -> str:
     return " and ".join(f"{answer.method} ({answer.log_z:.6f} ± {answer.error:.2g})" for answer in answers)
+
+
+def _s(answers: Sequence[Answer]) -> str:
+    """Return the ending of a verb in the present tense."""
+    return "s" if len(answers) == 1 else ""

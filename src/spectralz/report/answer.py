@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-import spectralz
+from spectralz.report import provenance
+from spectralz.report.findings import findings
 from spectralz.report.inline import any_letters, figure_html, in_page
 from spectralz.report.parts import Cell, details, options_in_code, render_table, section, terms
 from spectralz.report.sentences import without_folders
@@ -30,8 +31,12 @@ if TYPE_CHECKING:
 MOST_MEANS = 1000
 
 
-def estimate_page(estimate: Estimate, title: str, model_text: str, marginals: Marginals | None = None) -> str:
+def estimate_page(
+    estimate: Estimate, title: str, model_text: str, marginals: Marginals | None = None, *, command: str = ""
+) -> str:
     """Return an answer as one HTML page that needs no network.
+
+    The page has the date, the seed and the versions, so that the answer can be found again.
 
     Parameters
     ----------
@@ -43,6 +48,13 @@ def estimate_page(estimate: Estimate, title: str, model_text: str, marginals: Ma
         Which model it is of, as plain text.
     marginals
         The means of the same run, to show them too.
+    command
+        The command that made the page, if one did.
+
+    Returns
+    -------
+    str
+        The page, to be written to a file in UTF-8.
 
     Examples
     --------
@@ -56,13 +68,22 @@ def estimate_page(estimate: Estimate, title: str, model_text: str, marginals: Ma
         _warnings(estimate),
         section("answer", "The answer", _proof_and_status(estimate), _bracket(estimate), _tried(estimate.tried)),
         "" if marginals is None else _means(marginals),
-        section("run", "How it was found", terms(_facts(estimate, model_text)), _options([estimate.method])),
+        section(
+            "run",
+            "How it was found",
+            terms([*_facts(estimate, model_text), *provenance.facts({estimate.method.name: estimate.method})]),
+            provenance.how_to_rerun(command, [] if estimate.kind is Kind.EXACT else [estimate.method]),
+            findings(estimate.details, str(estimate.status)),
+            _options([estimate.method]),
+        ),
     ]
     return render_shell(without_folders(title), parts)
 
 
-def comparison_page(comparison: Comparison, title: str, model_text: str) -> str:
+def comparison_page(comparison: Comparison, title: str, model_text: str, *, command: str = "") -> str:
     """Return a comparison of methods as one HTML page that needs no network.
+
+    The page has the date, the seeds and the versions, so that the answers can be found again.
 
     Parameters
     ----------
@@ -72,6 +93,13 @@ def comparison_page(comparison: Comparison, title: str, model_text: str) -> str:
         The heading of the page, as plain text.
     model_text
         Which model it is of, as plain text.
+    command
+        The command that made the page, if one did.
+
+    Returns
+    -------
+    str
+        The page, to be written to a file in UTF-8.
 
     Examples
     --------
@@ -85,12 +113,19 @@ def comparison_page(comparison: Comparison, title: str, model_text: str) -> str:
     facts = [
         ("Model", model_text),
         ("Time", f"{seconds:.3g} s in all"),
-        ("Version", f"spectralz {spectralz.__version__}"),
+        *provenance.facts({row.name: row.method for row in comparison}),
     ]
+    methods = [row.method for row in comparison]
     parts = [
         _header(title, _reference(comparison), _closest(comparison)),
         section("methods", "The methods", _compared_picture(comparison), _compared(comparison)),
-        section("run", "How it was found", terms(facts), _options([row.method for row in comparison])),
+        section(
+            "run",
+            "How it was found",
+            terms(facts),
+            provenance.how_to_rerun(command, methods),
+            _options(methods),
+        ),
     ]
     return render_shell(without_folders(title), parts)
 
@@ -230,14 +265,7 @@ def _facts(estimate: Estimate, model_text: str) -> list[tuple[str, str]]:
         ("Method", estimate.method.name),
         ("Time", f"{estimate.seconds:.3g} s"),
         ("Iterations", "" if estimate.iterations is None else str(estimate.iterations)),
-        ("Details", ", ".join(f"{name} = {_short(value)}" for name, value in plain(estimate.details).items())),
-        ("Version", f"spectralz {spectralz.__version__}"),
     ]
-
-
-def _short(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _options(methods: Sequence[AnyMethod]) -> str:

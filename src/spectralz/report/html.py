@@ -187,8 +187,5 @@ def _how_to_rerun(entry: Entry) -> str:
     hint = (
         "" if entry.figure else f", with the configuration that made it (<code>{SWEEP}</code> beside the rows has it)"
     )
-    return (
-        f'<div class="rerun"><p>To run it again{hint}:</p>\n'
-        f'<pre tabindex="0" role="region" aria-label="command for {escape(entry.name)}"><code>'
-        f"{escape(sentences.command_to_rerun(entry))}</code></pre></div>"
-    )
+    command = escape(sentences.command_to_rerun(entry))
+    return parts.rerun(f"To run it again{hint}:", f"command for {entry.name}", command)

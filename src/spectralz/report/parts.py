@@ -44,6 +44,14 @@ def terms(facts: Iterable[tuple[str, str]]) -> str:
     return "<dl>\n" + "\n".join(lines) + "\n</dl>"
 
 
+def rerun(sentence: str, label: str, command: str) -> str:
+    """Return a command to run something again, below a sentence; sentence and command are HTML, the label is text."""
+    return (
+        f'<div class="rerun"><p>{sentence}</p>\n'
+        f'<pre tabindex="0" role="region" aria-label="{escape(label)}"><code>{command}</code></pre></div>'
+    )
+
+
 def options_in_code(options: Mapping[str, Any]) -> str:
     """Return options as a list of ``name = value``.
 
@@ -83,7 +91,7 @@ def render_table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[
     )
     return (
         f'<div class="scroll {kind}" role="region" tabindex="0" aria-label="{escape(caption)}">\n'
-        f'<table role="table" class="{kind}"><caption>{escape(caption)}</caption>\n'
+        f'<table role="table" class="{kind}" style="--columns: {len(headings)}"><caption>{escape(caption)}</caption>\n'
         f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n'
         f'<tbody role="rowgroup">\n{body}\n</tbody></table></div>'
     )

@@ -19,7 +19,25 @@ if TYPE_CHECKING:
 class BoundsRow(Record):
     """Hold the result of one bounder: what it proved on each side, or why it proved nothing.
 
-    ``interrupted`` says whether an interrupt ended it; what it had proven by then counts.
+    Attributes
+    ----------
+    method
+        The name of the bounder.
+    lower, upper
+        What it proved, or None.
+    seconds
+        How long it took.
+    status
+        How it ended, or why it proved nothing.
+    interrupted
+        Whether an interrupt ended it; what it had proven by then counts.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> row = sz.bounds(sz.generators.chain(n=8, strength=0.5), budget=1.0).rows[0]
+    >>> row.method, row.lower <= row.upper
+    ('trivial', True)
     """
 
     method: str

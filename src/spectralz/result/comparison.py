@@ -22,7 +22,23 @@ if TYPE_CHECKING:
 class ComparisonRow(Compared):
     """Hold the result of one method in a comparison: its estimate, or the error in which it ended.
 
-    ``name`` is the name that was asked for; it may be a label such as ``BP-200``.
+    Attributes
+    ----------
+    method
+        The method, with its options.
+    estimate
+        Its :class:`Estimate`, or None if it failed.
+    error
+        The error in which it ended, or None.
+    name
+        The name that was asked for; it may be a label such as ``BP-200``.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> row = sz.compare(sz.Ising(field=[1.0]), ["BP-200"]).rows[0]
+    >>> row.name, row.method.name, row.error
+    ('BP-200', 'bp', None)
     """
 
     method: AnyMethod
@@ -45,7 +61,12 @@ class ComparisonRow(Compared):
 class Comparison(Shown):
     """Hold the results of several methods on one model, in the order in which they were asked for.
 
-    ``interrupted`` says whether an interrupt ended it; methods after that have no row.
+    Attributes
+    ----------
+    rows
+        One :class:`ComparisonRow` per method.
+    interrupted
+        Whether an interrupt ended it; methods after that have no row.
 
     Examples
     --------

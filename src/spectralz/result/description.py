@@ -22,6 +22,9 @@ class Description(dict[str, Any], Shown):  # type: ignore[misc]  # without a has
         Sizes |A_ij| of the couplings and |theta_i| of the fields.
     offset, trace
         The constants: the offset, and the trace of the coupling.
+    terms, largest_term, term_mean, term_max
+        Number of terms of three and more spins, most spins of one, and sizes of their weights. Edges then are the pairs
+        of spins that share a term.
     storage
         How the coupling is kept.
     is_forest
@@ -66,6 +69,10 @@ class Description(dict[str, Any], Shown):  # type: ignore[misc]  # without a has
     exact_order: str | None
     exact_memory: int | None
     exact_terms: int | None
+    terms: int = 0
+    largest_term: int = 0
+    term_mean: float = 0.0
+    term_max: float = 0.0
 
     def __post_init__(self) -> None:
         self.update({entry.name: getattr(self, entry.name) for entry in fields(self)})

@@ -14,7 +14,24 @@ from spectralz.result.equality import Compared
 
 
 class Kind(StrEnum):
-    """Say what the number of a run is. The kind belongs to the run: belief propagation, say, is exact on a forest."""
+    """Say what the number of a run is. The kind belongs to the run: belief propagation, say, is exact on a forest.
+
+    Attributes
+    ----------
+    EXACT
+        Exact, up to rounding.
+    LOWER_BOUND, UPPER_BOUND
+        A proven bound.
+    ESTIMATE
+        Anything else.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> kind = sz.log_z(sz.Ising(field=[1.0])).kind
+    >>> kind, kind == "exact", kind.is_proven
+    (<Kind.EXACT: 'exact'>, True, True)
+    """
 
     EXACT = "exact"
     LOWER_BOUND = "lower bound"
@@ -29,6 +46,13 @@ class Kind(StrEnum):
 
 class Status(str):
     """Say how a run ended, as a sentence; ``converged`` says whether the method did all that it set out to do.
+
+    Parameters
+    ----------
+    sentence
+        How the run ended.
+    converged
+        Whether the method did all that it set out to do.
 
     Examples
     --------
@@ -49,7 +73,27 @@ class Status(str):
 
 
 class Verdict(StrEnum):
-    """Say what became of one of several methods that were tried."""
+    """Say what became of one of several methods that were tried.
+
+    Attributes
+    ----------
+    CHOSEN
+        It gave the answer.
+    AGREES, DISAGREES
+        Its answer agrees with that one within the errors, or not.
+    NOT_TRUSTED
+        Its own checks fail, or its answer is outside the proven bounds.
+    BOUND
+        It proved a bound.
+    NOT_RUN
+        It was left out.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> print(sz.Verdict.NOT_TRUSTED)
+    not trusted
+    """
 
     CHOSEN = "chosen"
     AGREES = "agrees"
@@ -103,6 +147,14 @@ class Trial(Record):
         What became of it.
     why
         Its own status, or why it was not run.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.generators.complete(n=12, strength=0.1, seed=0)
+    >>> trials = sz.log_z(model, exclude=["exact"], work=1e8).tried
+    >>> [trial.verdict for trial in trials].count("chosen")
+    1
     """
 
     method: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -41,6 +41,10 @@ class Marginals(Shown, Record):
         One name per spin, or None.
     values
         The values of the spins: ``"pm1"``, -1 and +1; or ``"01"``, 0 and 1, as the units of an RBM may be.
+    terms, term_mean, term_std_error
+        Only for a :class:`Polynomial`: its terms, as tuples of spins, the mean of the product of each, and their
+        errors. The terms of one spin come first, in order, for every spin; then pairs, then the others. With evidence
+        they are the terms of the model that is left. Otherwise None; and then a polynomial has no ``edges``.
     has_pairs
         Whether pairs are listed. If there are more than 10 million, they are listed only with ``pairs=True``.
     std_error, pair_std_error
@@ -77,12 +81,30 @@ class Marginals(Shown, Record):
     has_pairs: bool = True
     std_error: NDArray[np.float64] | None = None
     pair_std_error: NDArray[np.float64] | None = None
+    terms: tuple[tuple[int, ...], ...] | None = None
+    term_mean: NDArray[np.float64] | None = None
+    term_std_error: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("mean", "probability", "pair_mean", "std_error", "pair_std_error"):
+        numbers_of = ("mean", "probability", "pair_mean", "std_error", "pair_std_error", "term_mean", "term_std_error")
+        for name in numbers_of:
             numbers = getattr(self, name)
             if numbers is not None and not np.all(np.isfinite(numbers)):
                 raise SolverError(f"{self.estimate.method.name} gave a {name} that is not finite; please report it")
+
+    def of_terms(self, higher: Sequence[tuple[int, ...]]) -> Marginals:
+        """Return the same with means of terms in place of those of pairs, which those of ``higher`` terms follow."""
+        n, pairs = len(self.mean), [(i, j) for i, j in self.edges.tolist()]
+        return replace(
+            self,
+            edges=np.empty((0, 2), dtype=np.int64),
+            pair_mean=np.empty(0),
+            has_pairs=False,
+            pair_std_error=None if self.pair_std_error is None else np.empty(0),
+            terms=(*((i,) for i in range(n)), *pairs, *higher),
+            term_mean=np.concatenate([self.mean, self.pair_mean]),
+            term_std_error=_joined(self.std_error, self.pair_std_error),
+        )
 
     @property
     def status(self) -> Status:
@@ -149,3 +171,7 @@ class Marginals(Shown, Record):
         from spectralz.show import plots
 
         return plots.marginals(self, ax)
+
+
+def _joined(first: NDArray[np.float64] | None, second: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    return None if first is None or second is None else np.concatenate([first, second])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.collapsed import Sides
 
 # Damped steps of mean field that lead to a state.
@@ -66,7 +66,7 @@ class Pilot:
         return float(self.log_weight.mean())
 
 
-def base_rates(model: Ising, sides: Sides) -> FloatArray:
+def base_rates(model: Model, sides: Sides) -> FloatArray:
     """Return the fields of independent spins from which short runs reach the model with the least scatter.
 
     This anneals four pilots of up to 1e8 operations each, unless the model has no fields; if there is no time for
@@ -93,7 +93,7 @@ def base_rates(model: Ising, sides: Sides) -> FloatArray:
     return max(fit or runs[:1], key=lambda run: run.mean_log_weight).base
 
 
-def weak_biases(model: Ising) -> FloatArray:
+def weak_biases(model: Model) -> FloatArray:
     """Return the biases of the model's spins as units 0 and 1, which are their fields if all others are -1, limited.
 
     In a machine with large weights, the means that short runs find are those of a wrong valley. These fields only say
@@ -103,7 +103,7 @@ def weak_biases(model: Ising) -> FloatArray:
     return np.clip(fields, -LARGEST_BIAS, LARGEST_BIAS)
 
 
-def pilot(model: Ising, sides: Sides, base: FloatArray) -> Pilot:
+def pilot(model: Model, sides: Sides, base: FloatArray) -> Pilot:
     """Anneal a few states from a base to the model."""
     from spectralz.kernels.sampling.lanes import LANES
 
@@ -118,7 +118,7 @@ def pilot(model: Ising, sides: Sides, base: FloatArray) -> Pilot:
     return Pilot(base, log_weight, chains.states(), float(chains.log_weights_at_end().max()))
 
 
-def _between_phases(model: Ising, sides: Sides) -> FloatArray:
+def _between_phases(model: Model, sides: Sides) -> FloatArray:
     """Return the average mean fields of two states: the one reached from zero means, and that of its mirror image."""
     weights, kept, summed = weights_of(model, sides), model.field[sides.kept], model.field[sides.summed]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spectralz._support.deadline import Deadline
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.populations import Run
 
 # Sweeps at each intermediate model.
@@ -43,8 +43,8 @@ class Bridge:
 
 
 def bridge(
-    first: Ising,
-    second: Ising,
+    first: Model,
+    second: Model,
     there: Sequence[Run],
     back: Sequence[Run],
     deadline: Deadline,
@@ -68,7 +68,7 @@ def bridge(
     return Bridge(np.array(values[: len(there)]), -np.array(values[len(there) :]), models)
 
 
-def _deviation(first: Ising, second: Ising, run: Run, rng: np.random.Generator) -> float:
+def _deviation(first: Model, second: Model, run: Run, rng: np.random.Generator) -> float:
     """Return the standard deviation of the models' difference over the states that a resampling would keep."""
     places = np.repeat(np.arange(run.size), systematic(run.weight, rng.random(), run.size))
     return float(np.std(difference_of(first, second, run.x[places])))

@@ -2,7 +2,7 @@
 
 Collective states lie along the leading eigenvectors of the coupling: of all spins, and of parts that strong couplings
 hold together. In a state of the population one part after the other is turned. Quenches of random states find what no
-eigenvector shows.
+eigenvector shows, and linear algebra modulo 2 what no quench finds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from spectralz._support import clock
-from spectralz.parts.leading import leading_directions
+from spectralz.parts.leading import collective_directions
+from spectralz.sampling.parities import satisfying_states
 from spectralz.sampling.pool import fill, search, state_pool
 from spectralz.sampling.quench import quench
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
 
@@ -41,6 +42,8 @@ MOST_PARTS = 6
 HEAVIEST, OTHERS, QUENCHES_EACH = 8, 4, 16
 # States that are cooled from fair coins, and the points that they are cooled through, from this share of the model on.
 COOLED, COOLING_POINTS, HOTTEST = 64, 48, 0.02
+# States that satisfy terms.
+SATISFYING = 4
 # To search for heavy states of a side: most states to keep, random ones to begin with, and seconds.
 STATES_OF_SIDE, QUENCHES_OF_SIDE, SECONDS_TO_SEARCH = 20_000, 30, 5.0
 # However little time there is, so many are returned.
@@ -115,6 +118,17 @@ def _heaviest_and_others(
     return [new[k] for k in (*heaviest, *others)]
 
 
+def satisfying_candidates(
+    path: Path, tried: Sequence[NDArray[np.int8]], rng: np.random.Generator, parallel: Parallel, most: float
+) -> list[Candidate]:
+    """Return states that give strong terms the right signs, if the model has terms of three and more spins."""
+    most = max(min(most, SATISFYING), 0)
+    if most < 1 or not path.has_terms:
+        return []
+    random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(int(most), path.n))
+    return _heaviest_and_others(path, satisfying_states(path.model, random), tried, most, parallel)
+
+
 def heavy_candidates(
     path: Path, x: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel, most: float, seconds: float
 ) -> list[Candidate]:
@@ -145,7 +159,7 @@ def _quenched(path: Path, starts: Sequence[Candidate], parallel: Parallel) -> li
 
 
 def _turned(
-    model: Ising, x: NDArray[np.int8], directions: Sequence[FloatArray], rng: np.random.Generator
+    model: Model, x: NDArray[np.int8], directions: Sequence[FloatArray], rng: np.random.Generator
 ) -> Iterator[Candidate]:
     """Yield states along directions: of all spins, and of parts in states of the population."""
     for direction in directions:
@@ -155,7 +169,7 @@ def _turned(
         if FEWEST_SPINS <= large.sum() < model.n:
             yield from _along(direction, large, x[rng.integers(len(x))])
     for part in _parts(model):
-        for inside in leading_directions(model.submodel(np.flatnonzero(part)).storage, 1):
+        for inside in collective_directions(model.submodel(np.flatnonzero(part)), 1):
             direction = np.zeros(model.n)
             direction[part] = inside
             yield from _along(direction, part, x[rng.integers(len(x))])
@@ -166,31 +180,46 @@ def _along(direction: FloatArray, where: NDArray[np.bool_], state: NDArray[np.in
         yield np.where(where, np.where(sign * direction >= 0.0, 1, -1), state).astype(np.int8), where
 
 
-def strongest_forest(model: Ising) -> NDArray[np.int64]:
+def strongest_forest(model: Model) -> NDArray[np.int64]:
     """Return the edges of a spanning forest of the strongest couplings, none if finding it would take long."""
-    if len(model.storage.for_kernels().data) > MOST_ENTRIES:
+    if _entries(model) > MOST_ENTRIES:
         return np.empty((0, 2), dtype=np.int64)
-    edges, J = model.edges()
-    order = np.argsort(-np.abs(J), kind="stable")
+    edges, strengths = _strengths(model)
+    order = np.argsort(-strengths, kind="stable")
     # The strongest have the smallest weight, which must not be 0.
-    rank = np.empty(len(J))
-    rank[order] = np.arange(1.0, len(J) + 1.0)
+    rank = np.empty(len(strengths))
+    rank[order] = np.arange(1.0, len(strengths) + 1.0)
     tree = minimum_spanning_tree(sp.csr_array((rank, (edges[:, 0], edges[:, 1])), shape=(model.n, model.n)))
     return np.column_stack(sp.coo_array(tree).coords).astype(np.int64)
 
 
-def _parts(model: Ising) -> list[NDArray[np.bool_]]:
-    """Return the parts that couplings above a gap hold together, the largest first."""
-    couplings = model.storage.for_kernels()
-    if len(couplings.data) > MOST_ENTRIES:
-        return []
+def _entries(model: Model) -> int:
+    """Return about how many pairs of spins are coupled, each counted twice."""
+    return len(model.storage.for_kernels().data) + len(model.higher.spin) * model.higher.largest
+
+
+def _strengths(model: Model) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return the pairs of spins that share a term, and how strongly: the sizes of these terms, added up."""
     edges, J = model.edges()
-    sizes = np.sort(np.abs(J))[::-1]
+    if not model.higher.number:
+        return edges, np.abs(J)
+    pairs, weights = model.higher.all_pairs()
+    distinct, place = np.unique(np.concatenate([edges, pairs]), axis=0, return_inverse=True)
+    strengths = np.bincount(place.ravel(), np.abs(np.concatenate([J, weights])))
+    return distinct, np.asarray(strengths, dtype=np.float64)
+
+
+def _parts(model: Model) -> list[NDArray[np.bool_]]:
+    """Return the parts that couplings above a gap hold together, the largest first."""
+    if _entries(model) > MOST_ENTRIES:
+        return []
+    edges, strengths = _strengths(model)
+    sizes = np.sort(strengths)[::-1]
     apart = -np.diff(np.log(np.maximum(sizes, np.finfo(float).tiny)))
     gaps = [k for k in np.argsort(-apart, kind="stable")[:MOST_GAPS] if apart[k] >= WIDE_GAP]
     parts = []
     for k in gaps:
-        kept = edges[np.abs(J) >= sizes[k]]
+        kept = edges[strengths >= sizes[k]]
         graph = sp.coo_array((np.ones(len(kept)), (kept[:, 0], kept[:, 1])), shape=(model.n, model.n))
         _, member = connected_components(graph, directed=False)
         parts += [member == p for p, size in enumerate(np.bincount(member)) if FEWEST_SPINS <= size < model.n]

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz.kernels.terms import NO_TERMS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
+    from spectralz.kernels.terms import Terms
     from spectralz.model import FloatArray
 
 # With fewer regions than this, states are mixed otherwise.
@@ -40,23 +43,49 @@ def regions_of(couplings: Couplings, spins: NDArray[np.int64]) -> NDArray[np.int
 
 
 def best_of_both(
-    theta: FloatArray, couplings: Couplings, x: NDArray[np.int8], other: NDArray[np.int8]
+    theta: FloatArray,
+    couplings: Couplings,
+    x: NDArray[np.int8],
+    other: NDArray[np.int8],
+    higher: Terms = NO_TERMS,
+    neighbors: Couplings | None = None,
 ) -> NDArray[np.int8]:
-    """Return ``x`` with every region taken from the other state that makes it heavier."""
+    """Return ``x`` with every region taken from the other state that makes it heavier.
+
+    With terms of three and more spins, ``neighbors`` couple all spins that share a term.
+    """
     spins = np.flatnonzero(x != other)
     if not len(spins):
         return x
-    regions = regions_of(couplings, spins)
+    regions = regions_of(couplings if neighbors is None else neighbors, spins)
     # The field that a spin has from all that is the same in both states.
     common = np.where(x == other, x, 0).astype(np.float64)
     fields = (theta + couplings.times(common))[spins]
-    gains = np.bincount(regions, weights=(other[spins] - x[spins]) * fields)
+    gains: FloatArray = np.asarray(np.bincount(regions, weights=(other[spins] - x[spins]) * fields), dtype=np.float64)
+    if higher.number:
+        gains = gains + _gains_of_terms(higher, x, other, spins, regions)
     taken = spins[gains[regions] > 0.0]
     if not len(taken):
         return x
     child = x.copy()
     child[taken] = other[taken]
     return child
+
+
+def _gains_of_terms(
+    higher: Terms, x: NDArray[np.int8], other: NDArray[np.int8], spins: NDArray[np.int64], regions: NDArray[np.int64]
+) -> FloatArray:
+    """Return what each region gains by terms: those with an odd number of its spins turn their signs.
+
+    The spins of a term that differ share it, and so are all in one region.
+    """
+    region = np.full(len(x), -1)
+    region[spins] = regions
+    of_term = np.maximum.reduceat(region[higher.spin], higher.start[:-1])
+    before, after = higher.products(np.stack([x, other]))
+    turned = np.flatnonzero(before != after)
+    gains = -2.0 * higher.weight[turned] * before[turned]
+    return np.asarray(np.bincount(of_term[turned], weights=gains, minlength=int(regions.max()) + 1), dtype=np.float64)
 
 
 def mixed(

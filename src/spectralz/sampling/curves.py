@@ -19,7 +19,7 @@ from spectralz._support import clock
 from spectralz._support.deadline import Deadline, is_past
 from spectralz._support.progress import report
 from spectralz.errors import catching_interrupt
-from spectralz.parts.leading import leading_directions
+from spectralz.parts.leading import collective_directions
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, Phases, find_phases
 from spectralz.sampling.plan import LEAST_POINTS, predicted_seconds, seconds_per_point, survey
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
     from spectralz.sampling.spread import Crew
@@ -90,7 +90,7 @@ class Curves:
 class _Sums:
     """Weighted sums over the states of each run at each temperature."""
 
-    def __init__(self, model: Ising, betas: FloatArray, runs: int) -> None:
+    def __init__(self, model: Model, betas: FloatArray, runs: int) -> None:
         shape = runs, len(betas)
         self.model, self.betas = model, betas
         self.log_z = np.zeros(shape)
@@ -179,7 +179,7 @@ class _Sums:
         }
 
 
-def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.Generator) -> Curves:
+def curves(model: Model, betas: FloatArray, deadline: Deadline, rng: np.random.Generator) -> Curves:
     """Take populations through the temperatures ``betas``, which rise and are above 0, by a deadline."""
     path = from_coins(model.scaled(float(betas[-1])))
     with crew_for(path) as crew:
@@ -225,7 +225,7 @@ def curves(model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.G
 
 
 def _rough(
-    crew: Crew, path: Path, model: Ising, betas: FloatArray, affordable: float, rng: np.random.Generator
+    crew: Crew, path: Path, model: Model, betas: FloatArray, affordable: float, rng: np.random.Generator
 ) -> Curves:
     """Return curves from the fewest states, through about so many points; nothing checks them.
 
@@ -234,7 +234,7 @@ def _rough(
     stops = betas / betas[-1]
     points = np.union1d(np.linspace(0.0, 1.0, int(np.clip(affordable - len(stops), 2, FEWEST_POINTS))), stops)
     sums, size = _Sums(model, betas, ROUGH_GROUPS), path.engine.together
-    step = int(np.clip(size * len(path.couplings.data) / MOST_ROUGH_ENTRIES, 1, size // ROUGH_GROUPS))
+    step = int(np.clip(size * path.entries / MOST_ROUGH_ENTRIES, 1, size // ROUGH_GROUPS))
 
     def keep(k: int, run: Run) -> None:
         run = run.thinned(step)
@@ -263,10 +263,10 @@ def _groups_of(run: Run) -> list[Run]:
 
 
 def _searched(
-    crew: Crew, model: Ising, sums: _Sums, deadline: Deadline, most: float, rng: np.random.Generator
+    crew: Crew, model: Model, sums: _Sums, deadline: Deadline, most: float, rng: np.random.Generator
 ) -> list[Phases]:
     """Return the phases that populations at each temperature have missed, in so many seconds at most."""
-    directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
+    directions = collective_directions(model, DIRECTIONS)  # the same at all temperatures
     end, wanted, found = Deadline.after(most), SHARE_OF_SEARCH * deadline.left / len(sums.betas), []
     for k, (beta, runs) in enumerate(zip(sums.betas.tolist(), sums.populations, strict=True)):
         if runs[0].x.shape[1] < model.n:  # there was no room for them
@@ -279,7 +279,7 @@ def _searched(
 
 def phases_beside(
     crew: Crew,
-    model: Ising,
+    model: Model,
     runs: Sequence[Run],
     directions: Sequence[FloatArray],
     seconds: float,
@@ -296,7 +296,7 @@ def phases_beside(
 
 def _with_strata(
     crew: Crew,
-    model: Ising,
+    model: Model,
     sums: Sequence[_Sums],
     targets: Sequence[Phases],
     deadline: Deadline,
@@ -333,7 +333,7 @@ def _runs_to(crew: Crew, path: Path, seconds: float, rng: np.random.Generator) -
 def _through(
     crew: Crew,
     path: Path,
-    model: Ising,
+    model: Model,
     betas: FloatArray,
     points: FloatArray,
     size: int,

@@ -66,8 +66,8 @@ def _rounding_of_runs(path: Path, sweeps: int) -> float:
     those of the part of the path that is passed at the time.
     """
     couplings = path.couplings
-    size = float(np.abs(path.theta).sum() + couplings.row_sums_of_sizes().sum())
+    size = float(np.abs(path.theta).sum() + couplings.row_sums_of_sizes().sum() + path.model.higher.total)
     degree = float(np.diff(couplings.indptr).max(initial=0))
     updates = (POINTS_PER_REFRESH + MOST_PER_LOOK) * (sweeps + 1.0) * degree if couplings.is_dense else 0.0
-    terms = updates + path.n + len(couplings.data)
+    terms = updates + path.n + path.entries
     return 2.0 * UNIT_ROUNDOFF * (terms + 64.0) * (size + path.n)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support.devices import FEWEST_SPARSE_SPINS, device_for
+from spectralz.errors import OptionError
 from spectralz.sampling.base_rates import base_rates
 from spectralz.sampling.engines.collapsed import collapsed_engine, sides_that_pay
 from spectralz.sampling.engines.dense import dense_engine
@@ -20,13 +21,15 @@ from spectralz.sampling.engines.device_sparse import can_be_swept
 from spectralz.sampling.engines.lanes import fits_single_precision
 from spectralz.sampling.engines.side_flips import flip_engine
 from spectralz.sampling.engines.sparse import SparseEngine, sparse_engine
+from spectralz.sampling.engines.terms import term_engine
 from spectralz.sampling.moves.blocks import blocks_of
 from spectralz.sampling.moves.clusters import suit
 from spectralz.sampling.subgraph import strongest_subgraph
 
 if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
-    from spectralz.model import FloatArray, Ising
+    from spectralz.kernels.sampling.term_sweeps import SpinTerms
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.collapsed import Sides
     from spectralz.sampling.engines.protocol import Engine
     from spectralz.sampling.moves.blocks import BlockTurns
@@ -59,7 +62,7 @@ class Path:
         Another model that the path begins from instead of a base; Z is then relative to its Z.
     """
 
-    model: Ising
+    model: Model
     base: FloatArray
     in_double: bool = False
     sides: Sides | None = None
@@ -67,7 +70,7 @@ class Path:
     blocks: BlockTurns | None = None
     clusters: bool = False
     subgraph: Subgraph | None = None
-    origin: Ising | None = None
+    origin: Model | None = None
 
     @property
     def n(self) -> int:
@@ -83,6 +86,23 @@ class Path:
     def couplings(self) -> Couplings:
         """Couplings J = 2 A of the model without the diagonal."""
         return self.model.storage.for_kernels()
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether the model has terms of three and more spins, for which there are sweeps of single spins alone."""
+        return self.model.higher.number > 0
+
+    @cached_property
+    def terms(self) -> SpinTerms:
+        """These terms as the arrays of the kernels."""
+        from spectralz.kernels.sampling.term_sweeps import SpinTerms
+
+        return SpinTerms.of(self.model.higher, self.n)
+
+    @property
+    def entries(self) -> int:
+        """Number of neighbors of all spins, each term counted as one."""
+        return len(self.couplings.data) + len(self.model.higher.spin)
 
     @cached_property
     def engine(self) -> Engine:
@@ -105,7 +125,7 @@ class Path:
     @property
     def device(self) -> Any | None:
         """The device of JAX that states are swept on; None for the CPU, where blocks, clusters and subgraphs stay."""
-        if self.in_double or self.origin is not None:
+        if self.in_double or self.origin is not None or self.has_terms:
             return None
         if self.sides is not None or self.couplings.is_dense:
             return device_for(self.n)
@@ -116,6 +136,8 @@ class Path:
     def compiled_engine(self) -> Engine:
         """What sweeps states on the CPU."""
         theta, couplings = self.theta, self.couplings
+        if self.has_terms:
+            return term_engine(self.model, self.base, in_double=self.in_double)
         if self.in_double:
             from spectralz.sampling.engines.double import double_engine
 
@@ -150,7 +172,7 @@ class Path:
         return self.can_turn_clusters and len(self.couplings.data) > 0
 
 
-def from_coins(model: Ising, *, block_width: int | None = None) -> Path:
+def from_coins(model: Model, *, block_width: int | None = None) -> Path:
     """Return the path from n fair coins; its points are temperatures: beta times the model.
 
     On sparse graphs it chooses blocks of spins, which takes a second or two for 2,000 spins, unless ``block_width`` is
@@ -161,7 +183,7 @@ def from_coins(model: Ising, *, block_width: int | None = None) -> Path:
     return _with_moves(Path(model, np.zeros(model.n), in_double, sides), block_width)
 
 
-def from_fields(model: Ising, fields: FloatArray, *, sides: Sides | None = None) -> Path:
+def from_fields(model: Model, fields: FloatArray, *, sides: Sides | None = None) -> Path:
     """Return the path from independent spins in given fields, without blocks and clusters.
 
     ``sides`` says which side of a bipartite model to sum out, if its fields fit into single precision.
@@ -171,7 +193,7 @@ def from_fields(model: Ising, fields: FloatArray, *, sides: Sides | None = None)
 
 
 def path_to(
-    model: Ising, *, block_width: int | None = None, clusters: bool | None = False, in_double: bool = False
+    model: Model, *, block_width: int | None = None, clusters: bool | None = False, in_double: bool = False
 ) -> Path:
     """Return the path that suits a model.
 
@@ -203,27 +225,31 @@ def from_subgraph(path: Path, width: int) -> Path:
 
     The tables have 2^width entries per spin.
     """
+    if path.has_terms:
+        raise OptionError("the base of a path has pairs only for models without terms of three and more spins")
     return replace(path, base=path.theta, subgraph=strongest_subgraph(path.theta, path.couplings, width))
 
 
-def from_model(first: Ising, second: Ising) -> Path:
+def from_model(first: Model, second: Model) -> Path:
     """Return the path from one model to another; states of the first must be given."""
     return Path(second, np.zeros(second.n), origin=first)
 
 
-def _engine_between(model: Ising) -> Engine:
+def _engine_between(model: Model) -> Engine:
     """Return the engine of one model of many on the way between two; coloring each of them would take longest."""
     path = from_coins(model, block_width=0)
     return path.engine if path.couplings.is_dense else path.compiled_engine
 
 
-def _fits(model: Ising) -> bool:
-    return fits_single_precision(model.field, model.storage.for_kernels())
+def _fits(model: Model) -> bool:
+    return fits_single_precision(model.field, model.storage.for_kernels(), model.higher)
 
 
 def _with_moves(path: Path, block_width: int | None, clusters: bool | None = False) -> Path:
     """Return a path with the blocks and clusters that suit its model, or those requested."""
     model, couplings = path.model, path.couplings
+    if path.has_terms:
+        return path
     has_clusters = not path.in_double and (suit(model, couplings) if clusters is None else clusters)
     if not has_clusters and not block_width and path.device is not None:
         return path

@@ -18,7 +18,13 @@ import numpy as np
 from spectralz._support import deadline
 from spectralz._support.deadline import Deadline, LateError
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.sampling.candidates import cooled_candidates, heavy_candidates, random_candidates, turned_candidates
+from spectralz.sampling.candidates import (
+    cooled_candidates,
+    heavy_candidates,
+    random_candidates,
+    satisfying_candidates,
+    turned_candidates,
+)
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.met import (
     CHAINS_GOING_ON,
@@ -38,7 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
@@ -142,11 +148,11 @@ class Phases:
     Attributes
     ----------
     phases
-        The phases; without fields, each one followed by its mirror image.
+        The phases; if they are mirrored, each one followed by its mirror image.
     strata
-        The strata; without fields, one of each two that mirror each other.
+        The strata; if they are mirrored, one of each two that mirror each other.
     is_mirrored
-        Whether the model has no fields.
+        Whether states and their mirror images have the same weight: no field, and no term of an odd number of spins.
     is_complete
         Whether there are no more phases or strata than are kept, and there was time to look at all of them.
     """
@@ -183,7 +189,7 @@ class Phases:
         return sum(1 << (k ^ 1) for k in range(len(self.phases)) if number >> k & 1)
 
     def have(self, strata: Iterable[Stratum], x: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Return which states are in some strata or, without fields, in their mirror images."""
+        """Return which states are in some strata or, if they are mirrored, in their mirror images."""
         numbers = {stratum.number for stratum in strata}
         if self.is_mirrored:
             numbers |= {self.mirror(number) for number in numbers}
@@ -202,7 +208,12 @@ class Phases:
         return found
 
 
-def heaviest_of(model: Ising, states: NDArray[np.int8]) -> NDArray[np.int8]:
+def is_even(model: Model) -> bool:
+    """Return whether all states weigh as much as their mirror images: every term has an even number of spins."""
+    return not (model.field.any() or (model.higher.sizes % 2).any())
+
+
+def heaviest_of(model: Model, states: NDArray[np.int8]) -> NDArray[np.int8]:
     """Return the heaviest of some states, with all equally heavy ones such as its mirror image."""
     weights = model.log_weight(states)
     return np.asarray(states[weights >= weights.max() - LEVEL * max(abs(float(weights.max())), 1.0)])
@@ -250,7 +261,7 @@ def find_phases(
     parallel
         Spreads work over threads.
     """
-    found = known if known is not None and known.phases else Phases(is_mirrored=not path.theta.any())
+    found = known if known is not None and known.phases else Phases(is_mirrored=is_even(path.model))
     if path.n < FEWEST_HELD:
         return found
     here, limit = Population(path, runs, _means_of(runs), rng, parallel), limit or Deadline()
@@ -259,7 +270,7 @@ def find_phases(
     starts = heavy_candidates(path, x, rng, parallel, min(most, MOST_HEAVY), limit.left)
     starts += turned_candidates(path, x, directions, rng, most - len(starts), parallel)
     tried = [*quench(path, x, parallel), *(state for state, _ in starts)]
-    for candidates in (cooled_candidates, random_candidates):
+    for candidates in (satisfying_candidates, cooled_candidates, random_candidates):
         new = candidates(path, tried, rng, parallel, most - len(starts))
         starts, tried = [*starts, *new], [*tried, *(state for state, _ in new)]
     with suppress(LateError):

@@ -212,6 +212,7 @@ def seconds_per_state(path: Path, step: float, one: float) -> float:
     path is about the root of the number of spins.
     """
     hot = math.sqrt(0.5 * path.n) * path.couplings.mean_strength
+    hot = math.hypot(hot, *path.model.higher.weight.tolist()) if path.has_terms else hot
     cold = LENGTH_PER_ROOT * math.sqrt(max(path.n, 1))
     return one * max(min(hot, cold) / math.sqrt(step), LEAST_POINTS)
 

@@ -23,7 +23,7 @@ from spectralz.parts.outcome import MarginalOutcome, with_kind_of_means
 from spectralz.parts.pairs import pairs_of
 from spectralz.result import Kind
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.populations import log_mean_z, pair_means, weights_of
+from spectralz.sampling.populations import log_mean_z, pair_means, term_means, wanted_terms, weights_of
 from spectralz.sampling.quench import quench
 from spectralz.sampling.state_space import space_of
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.parts.outcome import Outcome
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
@@ -65,7 +65,7 @@ class StatePool:
     :func:`state_pool` makes an empty one.
     """
 
-    def __init__(self, model: Ising, space: StateSpace, max_states: int) -> None:
+    def __init__(self, model: Model, space: StateSpace, max_states: int) -> None:
         words = max(-(-space.width // 64), 1)
         self.model = model
         self.space = space
@@ -117,9 +117,10 @@ class StatePool:
     @property
     def rounding(self) -> float:
         """A bound on the rounding error of the states' log-weights and of the log of their sum."""
-        # Each log-weight is a sum of n + n^2 terms; the products of a row are n of them. Logarithms of 2cosh are
-        # accurate to eight units.
-        return UNIT_ROUNDOFF * (2.0 * (self.model.n + 8.0) * self.space.sizes() + self._count + 8.0)
+        # Each log-weight is a sum of n + n^2 terms; the products of a row are n of them. Terms of three and more spins
+        # are summed in a row. Logarithms of 2cosh are accurate to eight units.
+        terms = 2.0 * (self.model.n + 8.0) + self.model.higher.number
+        return UNIT_ROUNDOFF * (terms * self.space.sizes() + self._count + 8.0)
 
     @property
     def weight(self) -> FloatArray:
@@ -204,7 +205,7 @@ class StatePool:
         return _unpack(self._keys[waiting], width), self._log_weight[waiting]
 
 
-def state_pool(model: Ising, max_states: int, max_memory: int = 2**30) -> StatePool:
+def state_pool(model: Model, max_states: int, max_memory: int = 2**30) -> StatePool:
     """Return an empty pool.
 
     Parameters
@@ -401,12 +402,15 @@ def collect(
 def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
     """Return the marginals of P(x) restricted to the pool."""
     model = pool.model
-    pairs = pairs_of(model)
-    up, down, pair_mean, total = np.zeros(model.n), np.zeros(model.n), np.zeros(len(pairs)), 0.0
+    pairs, higher = pairs_of(model), wanted_terms(model)
+    up, down, pair_mean, total = np.zeros(model.n), np.zeros(model.n), np.zeros(len(pairs) + higher.number), 0.0
     for weight, given in pool.given():
         up += weight @ given.up
         down += weight @ given.down
-        pair_mean += pair_means(given.mean, given.mean, weight, pairs)  # at most one spin of a pair is summed out
+        # At most one spin of a pair is summed out.
+        pair_mean[: len(pairs)] += pair_means(given.mean, given.mean, weight, pairs)
+        if higher.number:
+            pair_mean[len(pairs) :] += term_means(given.mean, given.mean, weight, higher)
         total += float(weight.sum())
     kind = Kind.ESTIMATE
     if outcome.kind is Kind.EXACT:

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.terms import NO_TERMS, Terms
 from spectralz.parts.outcome import MarginalOutcome
-from spectralz.parts.pairs import pairs_of
+from spectralz.parts.pairs import are_pairs_wanted, pairs_of
 from spectralz.result import Kind
+from spectralz.sampling.engines.lanes import sums_of_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.parts.outcome import Outcome
 
 # The largest deviation whose square does not overflow.
@@ -164,7 +166,7 @@ def sample_of(runs: Sequence[Run], size: int, rng: np.random.Generator) -> NDArr
     return np.asarray(x[rng.permutation(places)])
 
 
-def marginals_of(model: Ising, runs: Sequence[Run], outcome: Outcome) -> MarginalOutcome:
+def marginals_of(model: Model, runs: Sequence[Run], outcome: Outcome) -> MarginalOutcome:
     """Return the marginals that weighted populations give, with their standard errors.
 
     A spin's mean given all others is tanh of its field. The average of that has the same expectation as that of the
@@ -174,21 +176,21 @@ def marginals_of(model: Ising, runs: Sequence[Run], outcome: Outcome) -> Margina
     of the jackknife over groups, or over runs if that is larger. If log Z is not trusted, the states that its error
     allows for may have other means.
     """
-    pairs = pairs_of(model)
+    pairs, higher = pairs_of(model), wanted_terms(model)
     weights = weights_of(runs)
-    groups = runs_apart = Scatter.of_none(model.n + len(pairs))
+    groups = runs_apart = Scatter.of_none(model.n + len(pairs) + higher.number)
     up, down = np.zeros(model.n), np.zeros(model.n)
     for run, weight in zip(runs, weights, strict=True):
         whole = np.zeros(groups.size)
         group = run.family % max(GROUPS // len(runs), 1)
         for members in (np.flatnonzero(group == number) for number in np.unique(group)):
-            ups, downs, products = _sums_over(model, run.x, weight, members, pairs)
+            ups, downs, products = _sums_over(model, run.x, weight, members, pairs, higher)
             up, down, sums = up + ups, down + downs, np.concatenate([ups - downs, products])
             groups, whole = groups.with_group(sums, float(weight[members].sum())), whole + sums
         runs_apart = runs_apart.with_group(whole, float(weight.sum()))
     families = 1.0 / sum(float(weight.sum()) ** 2 / run.families for run, weight in zip(runs, weights, strict=True))
     error = np.sqrt(np.maximum(groups.variance, runs_apart.variance)) * (1.0 + MISSING_FAMILIES / families)
-    error = np.hypot(error, _reach(model, pairs) / families + ROUNDINGS * UNIT_ROUNDOFF)
+    error = np.hypot(error, _reach(model, pairs, higher) / families + ROUNDINGS * UNIT_ROUNDOFF)
     error = np.minimum(error, 1.0 + np.abs(groups.mean))  # no mean is farther away
     total = up + down  # 1 but for rounding
     marginals = MarginalOutcome(
@@ -203,39 +205,66 @@ def marginals_of(model: Ising, runs: Sequence[Run], outcome: Outcome) -> Margina
     return marginals if outcome.is_trusted else marginals.with_rest(-math.expm1(-(outcome.std_error or 0.0)))
 
 
+def wanted_terms(model: Model) -> Terms:
+    """Return the terms of three and more spins, if their means are wanted, as those of pairs are."""
+    return model.higher if are_pairs_wanted() else NO_TERMS
+
+
 def _sums_over(
-    model: Ising, states: NDArray[np.int8], weight: FloatArray, members: NDArray[np.int64], pairs: NDArray[np.int64]
+    model: Model,
+    states: NDArray[np.int8],
+    weight: FloatArray,
+    members: NDArray[np.int64],
+    pairs: NDArray[np.int64],
+    higher: Terms,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return weighted sums over some states: of P(x_i = +1), P(x_i = -1) and the products of pairs, given the rest."""
+    """Return weighted sums over some states, given the rest: P(x_i = +1), P(x_i = -1), products of pairs and terms."""
     from scipy.special import expit
 
     from spectralz.kernels.sampling.heat_bath import refresh
 
     couplings = model.storage.for_kernels()
-    up, down, products = np.zeros(model.n), np.zeros(model.n), np.zeros(len(pairs))
+    up, down, products = np.zeros(model.n), np.zeros(model.n), np.zeros(len(pairs) + higher.number)
+    add_terms = _adder_of_fields(model)
     together = max(SPINS_AT_ONCE // max(model.n, 1), 1)
     for part in (members[k : k + together] for k in range(0, len(members), together)):
         x, h = states[part], np.empty((len(part), model.n))
         refresh(x, h, model.field, couplings)
+        add_terms(x, h)
         up += weight[part] @ expit(2.0 * h)
         down += weight[part] @ expit(-2.0 * h)
         if len(pairs):
-            products += pair_means(x, np.tanh(h), weight[part], pairs)
+            products[: len(pairs)] += pair_means(x, np.tanh(h), weight[part], pairs)
+        if higher.number:
+            products[len(pairs) :] += term_means(x, np.tanh(h), weight[part], higher)
     return up, down, products
 
 
-def _reach(model: Ising, pairs: NDArray[np.int64]) -> FloatArray:
-    """Return half of the range of the means of spins and of pairs, given all other spins, over all states.
+def _adder_of_fields(model: Model) -> Callable[[NDArray[np.int8], FloatArray], None]:
+    """Return what adds the fields of the terms of three and more spins to those of states."""
+    if not model.higher.number:
+        return lambda x, h: None
+    from spectralz.kernels.sampling.term_sweeps import SpinTerms, add_fields
+
+    terms = SpinTerms.of(model.higher, model.n)
+    return lambda x, h: add_fields(x, h, terms)
+
+
+def _reach(model: Model, pairs: NDArray[np.int64], higher: Terms) -> FloatArray:
+    """Return half of the range of the means of spins, pairs and terms, given all other spins, over all states.
 
     Families that were not met may hold about one over the number of families of P(x), as beside a pool of states
     (``pool.py``). So an error is at least that share of the reach, even if all states look alike. A field that
-    outweighs a spin's couplings makes the reach small. A product of two spins changes only if one of them does.
+    outweighs a spin's couplings makes the reach small. A product of spins changes only if one of them does.
     """
     from scipy.special import expit
 
     field, most = np.abs(model.field), 2.0 * model.storage.written_out.row_sums(np.zeros(model.n))[0]
+    if model.higher.number:
+        most = most + sums_of_sizes(model.higher, model.n)
     spins = expit(2.0 * (most - field)) - expit(-2.0 * (most + field))
-    return np.concatenate([spins, np.minimum(spins[pairs[:, 0]] + spins[pairs[:, 1]], 1.0)])
+    of_terms = np.minimum(np.bincount(higher.term_of_spin(), spins[higher.spin], minlength=higher.number), 1.0)
+    return np.concatenate([spins, np.minimum(spins[pairs[:, 0]] + spins[pairs[:, 1]], 1.0), of_terms])
 
 
 @dataclass(frozen=True)
@@ -316,3 +345,15 @@ def pair_means(
         a, b = i[k : k + 256], j[k : k + 256]
         means[k : k + 256] = 0.5 * weight @ (x[:, a] * y[:, b] + x[:, b] * y[:, a])
     return means
+
+
+def term_means(x: NDArray[np.int8], y: FloatArray | NDArray[np.int8], weight: FloatArray, higher: Terms) -> FloatArray:
+    """Return the weighted means of the products of terms, in each of which one spin after the other is that of y.
+
+    As in :func:`pair_means`, y is x, or its mean given the rest, and the mean is over the spins of a term.
+    """
+    means, start = np.zeros(higher.number), higher.start[:-1]
+    for part in higher.parts_of(len(x)):
+        signs = np.repeat(higher.products(x[part]), higher.sizes, axis=1)
+        means += np.add.reduceat(weight[part] @ (signs * x[part][:, higher.spin] * y[part][:, higher.spin]), start)
+    return means / higher.sizes

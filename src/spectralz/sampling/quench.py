@@ -9,6 +9,7 @@ import numpy as np
 from spectralz._support import clock, costs
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.engines.sparse import SparseEngine
+from spectralz.sampling.engines.terms import TermEngine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,15 +35,22 @@ def quench(path: Path, x: NDArray[np.int8], parallel: Parallel = one_after_the_o
     engine, couplings = path.engine, path.couplings
     clock.charge(SWEEPS_OF_A_QUENCH * len(x) * engine.operations)
     # A sweep of a sparse graph sums up as much as these fields.
-    ends, h = x.copy(), _summed(path, x, parallel) if isinstance(engine, SparseEngine) else fields(path, x, parallel)
-    _in_parts(lambda part: descend(ends[part], h[part], MOST_DESCENTS, couplings), x, parallel)
+    is_summed = isinstance(engine, SparseEngine | TermEngine)
+    ends, h = x.copy(), _summed(path, x, parallel) if is_summed else fields(path, x, parallel)
+    if path.has_terms:
+        from spectralz.kernels.sampling.term_sweeps import descend_with_terms
+
+        terms = path.terms
+        _in_parts(lambda part: descend_with_terms(ends[part], h[part], MOST_DESCENTS, couplings, terms), x, parallel)
+    else:
+        _in_parts(lambda part: descend(ends[part], h[part], MOST_DESCENTS, couplings), x, parallel)
     return ends
 
 
 def fields(path: Path, x: NDArray[np.int8], parallel: Parallel = one_after_the_other) -> FloatArray:
     """Return the fields of the spins of states."""
     one = costs.FIELD_ENTRY if path.couplings.is_dense else costs.SPARSE_FIELD_ENTRY
-    clock.charge(one * len(x) * (path.n + len(path.couplings.data)))
+    clock.charge(one * len(x) * (path.n + path.entries))
     return _summed(path, x, parallel)
 
 
@@ -51,6 +59,11 @@ def _summed(path: Path, x: NDArray[np.int8], parallel: Parallel) -> FloatArray:
 
     h, theta, couplings = np.empty(x.shape), path.theta, path.couplings
     _in_parts(lambda part: refresh(x[part], h[part], theta, couplings), x, parallel)
+    if path.has_terms:
+        from spectralz.kernels.sampling.term_sweeps import add_fields
+
+        terms = path.terms
+        _in_parts(lambda part: add_fields(x[part], h[part], terms), x, parallel)
     return h
 
 

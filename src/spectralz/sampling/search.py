@@ -21,6 +21,7 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.sampling.crossing import best_of_both, mixed
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.plan import seconds_per_point
+from spectralz.sampling.quench import MOST_DESCENTS
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
     from spectralz._support.deadline import Deadline
     from spectralz.kernels.coupling import Couplings
-    from spectralz.model import FloatArray, Ising
+    from spectralz.kernels.sampling.term_sweeps import SpinTerms
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.path import Path
     from spectralz.sampling.spread import Crew
 
@@ -68,7 +70,7 @@ class Pool:
     states: NDArray[np.int8]
     weights: FloatArray
 
-    def with_states(self, model: Ising, states: NDArray[np.int8], most: int) -> Pool:
+    def with_states(self, model: Model, states: NDArray[np.int8], most: int) -> Pool:
         """Return the heaviest of these states and others."""
         distinct = {state.tobytes(): state for state in (*self.states, *states)}
         states = np.array(list(distinct.values()))
@@ -81,12 +83,15 @@ class Pool:
 class _Search:
     """What a search works with: the model, its fields and couplings, threads, random numbers, and the time.
 
-    ``temperatures`` are the first and the last.
+    ``temperatures`` are the first and the last, ``terms`` those of three and more spins, or None, and ``neighbors`` the
+    spins that share a term of any kind.
     """
 
-    model: Ising
+    model: Model
     theta: FloatArray
     couplings: Couplings
+    terms: SpinTerms | None
+    neighbors: Couplings
     temperatures: tuple[float, float]
     crew: Crew
     rng: np.random.Generator
@@ -95,19 +100,36 @@ class _Search:
 
     def fields(self, x: NDArray[np.int8]) -> FloatArray:
         """Return the fields of the spins of a state."""
-        return self.theta + self.couplings.times(x.astype(np.float64))
+        h = self.theta + self.couplings.times(x.astype(np.float64))
+        if self.terms is not None:
+            from spectralz.kernels.sampling.term_sweeps import add_fields
+
+            add_fields(x[None], h[None], self.terms)
+        return h
+
+    @property
+    def entries(self) -> int:
+        """Number of neighbors of all spins, each term counted as one."""
+        return len(self.couplings.data) + len(self.model.higher.spin)
+
+    def polish(self, x: NDArray[np.int8]) -> None:
+        """Flip spins, and where there are pairs alone also pairs of them, as long as that makes a state heavier."""
+        from spectralz.kernels.sampling import tabu
+
+        if self.terms is None:
+            tabu.exchange(x, self.fields(x), self.couplings, len(self.couplings.data) <= MOST_ENTRIES)
+            return
+        from spectralz.kernels.sampling.term_sweeps import descend_with_terms
+
+        descend_with_terms(x[None], self.fields(x)[None], MOST_DESCENTS, self.couplings, self.terms)
 
     def states_by(self, count: int, work: Callable[[int, np.random.Generator], NDArray[np.int8]]) -> NDArray[np.int8]:
         """Return states that are made by threads, each with random numbers of its own, polished by exchanges."""
-        from spectralz.kernels.sampling import tabu
-
         found, streams = np.empty((count, self.model.n), dtype=np.int8), self.rng.spawn(count)
-
-        with_pairs = len(self.couplings.data) <= MOST_ENTRIES
 
         def make(k: int) -> None:
             found[k] = work(k, streams[k])
-            tabu.exchange(found[k], self.fields(found[k]), self.couplings, with_pairs)
+            self.polish(found[k])
 
         self.crew.parallel(make, range(count))
         clock.charge(costs.SEARCHED_STATE * count)
@@ -115,7 +137,7 @@ class _Search:
 
 
 def by_search(
-    model: Ising,
+    model: Model,
     deadline: Deadline,
     rng: np.random.Generator,
     count: int = 1,
@@ -129,7 +151,8 @@ def by_search(
     pool = Pool(np.empty((0, model.n), dtype=np.int8), np.empty(0))
     with crew_for(None) as crew:
         temperatures, most = _temperatures(model, path.couplings), max(POOL, count)
-        search = _Search(model, path.theta, path.couplings, temperatures, crew, rng, deadline, most)
+        terms, neighbors = path.terms if path.has_terms else None, model.connections.for_kernels()
+        search = _Search(model, path.theta, path.couplings, terms, neighbors, temperatures, crew, rng, deadline, most)
         if starts is not None:
             pool = _absorbed(search, pool, search.states_by(len(starts), lambda k, _: starts[k]))
             yield pool
@@ -145,7 +168,7 @@ def by_search(
             pool = _absorbed(search, pool, made)
             yield pool
             until, before = clock.now() + min(share * spent, deadline.left), pool.weights[0]
-            while (steps := _steps_in(until - clock.now(), search)) >= FEWEST_STEPS * model.n:
+            while terms is None and (steps := _steps_in(until - clock.now(), search)) >= FEWEST_STEPS * model.n:
                 pool = _absorbed(search, pool, _tabu(search, pool, steps))
                 report("looking for the heaviest state", deadline.done)
             share = usual if pool.weights[0] > before else max(0.5 * share, LEAST_SHARE_OF_TABU)
@@ -166,8 +189,8 @@ def _absorbed(search: _Search, pool: Pool, states: NDArray[np.int8]) -> Pool:
     for other in states:
         if search.deadline.left <= 0.0:
             break
-        clock.charge(costs.SPARSE_FIELD_ENTRY * (search.model.n + len(search.couplings.data)))
-        x = best_of_both(search.theta, search.couplings, x, other)
+        clock.charge(costs.SPARSE_FIELD_ENTRY * (search.model.n + search.entries))
+        x = best_of_both(search.theta, search.couplings, x, other, search.model.higher, search.neighbors)
     return pool if x is before else pool.with_states(search.model, x[None], search.most)
 
 
@@ -194,7 +217,7 @@ def with_neighbors(search: _Search, pool: Pool, count: int) -> Pool:
 
 
 def _operations_of_sweep(search: _Search) -> float:
-    return costs.COOL_SPIN * search.model.n + costs.COOL_ENTRY * len(search.couplings.data)
+    return costs.COOL_SPIN * search.model.n + costs.COOL_ENTRY * search.entries
 
 
 def _cooled(search: _Search, count: int, sweeps: int) -> NDArray[np.int8]:
@@ -207,7 +230,12 @@ def _cooled(search: _Search, count: int, sweeps: int) -> NDArray[np.int8]:
 
     def work(_: int, rng: np.random.Generator) -> NDArray[np.int8]:
         x = rng.choice(np.array([-1, 1], dtype=np.int8), size=search.model.n)
-        cool(x, search.fields(x), search.couplings, betas, _seed(rng))
+        if search.terms is None:
+            cool(x, search.fields(x), search.couplings, betas, _seed(rng))
+        else:
+            from spectralz.kernels.sampling.term_sweeps import cool_with_terms
+
+            cool_with_terms(x, search.fields(x), search.couplings, search.terms, betas, _seed(rng))
         return x
 
     return search.states_by(count, work)
@@ -225,16 +253,20 @@ def _flipped(search: _Search, path: Path, seconds: float) -> NDArray[np.int8]:
     return search.states_by(FLIPPED, lambda k, _: run.x[k])
 
 
-def _temperatures(model: Ising, couplings: Couplings) -> tuple[float, float]:
+def _temperatures(model: Model, couplings: Couplings) -> tuple[float, float]:
     """Return the first temperature, at which fields of spins are small, and the last, at which spins are certain."""
-    sizes, field = np.abs(couplings.data), np.abs(model.field)
-    largest = max(float(sizes.max(initial=0.0)), float(field.max(initial=0.0)))
+    sizes, field, higher = np.abs(couplings.data), np.abs(model.field), np.abs(model.higher.weight)
+    largest = max(float(size.max(initial=0.0)) for size in (sizes, field, higher))
     if largest <= LEAST_NUMBER:
         return 2.0, 1.0
     # The mean over those that count at all: tiny ones beside huge ones would make it too cold for any number.
-    seen = [size[size > LEAST_SHARE * largest] for size in (sizes, field)]
+    seen = [size[size > LEAST_SHARE * largest] for size in (sizes, field, higher)]
     coldest = float(sum(map(np.sum, seen)) / sum(map(len, seen))) / COLDNESS
     typical = largest * math.hypot(couplings.mean_strength / largest, math.sqrt(float(((field / largest) ** 2).mean())))
+    if len(higher):
+        typical = math.hypot(
+            typical, largest * math.sqrt(float(model.higher.sizes @ (higher / largest) ** 2) / model.n)
+        )
     return max(HOTTEST * typical, 2.0 * coldest), coldest
 
 
@@ -277,8 +309,8 @@ def _tabu(search: _Search, pool: Pool, steps: int) -> NDArray[np.int8]:
     return found
 
 
-def rounding_of(model: Ising) -> float:
+def rounding_of(model: Model) -> float:
     """Return a bound on the rounding error of a log-weight."""
     J = model.edges()[1]
-    sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + abs(model.constant)
-    return (len(J) + model.n + 16) * UNIT_ROUNDOFF * sizes + model.rounding
+    sizes = float(np.abs(model.field).sum() + np.abs(J).sum() + model.higher.total) + abs(model.constant)
+    return (len(J) + model.higher.number + model.n + 16) * UNIT_ROUNDOFF * sizes + model.rounding

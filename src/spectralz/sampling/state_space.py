@@ -20,7 +20,7 @@ from spectralz.sampling.quench import fields
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.collapsed import Sides
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
@@ -86,7 +86,7 @@ class StateSpace(Protocol):
         """Return whole states, with summed-out spins drawn."""
 
 
-def space_of(model: Ising) -> StateSpace:
+def space_of(model: Model) -> StateSpace:
     """Return the smaller side of a bipartite model, otherwise all spins."""
     sides = sides_of(model)
     return WholeStates(model) if sides is None else KeptSide(model, sides)
@@ -97,11 +97,12 @@ class WholeStates:
 
     summed = 0
 
-    def __init__(self, model: Ising) -> None:
+    def __init__(self, model: Model) -> None:
         self.width = model.n
-        self.entries = 2.0 * model.edge_count
+        self.entries = 2.0 * model.edge_count + len(model.higher.spin)
         # The constant is added in the end: a huge one would round the differences between states away.
         self._bare = Ising(model.field, model.storage.without_diagonal())
+        self._higher = model.higher
 
     def of_states(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
         """Return the states."""
@@ -109,7 +110,8 @@ class WholeStates:
 
     def log_weight(self, v: NDArray[np.int8]) -> FloatArray:
         """Return log-weights."""
-        return np.asarray(self._bare.log_weight(v))
+        log_weight = np.asarray(self._bare.log_weight(v))
+        return log_weight + self._higher.log_weight(v) if self._higher.number else log_weight
 
     def flip_changes(self, v: NDArray[np.int8], path: Path, parallel: Parallel = one_after_the_other) -> FloatArray:
         """Return the changes of log-weights for the flip of each spin."""
@@ -121,7 +123,7 @@ class WholeStates:
 
     def sizes(self) -> float:
         """Return the sum of the sizes of all terms."""
-        return float(np.abs(self._bare.field).sum() + np.abs(self._bare.coupling).sum())
+        return float(np.abs(self._bare.field).sum() + np.abs(self._bare.coupling).sum() + self._higher.total)
 
     def given(self, v: NDArray[np.int8]) -> Given:
         """Return the spins themselves."""
@@ -135,7 +137,7 @@ class WholeStates:
 class KeptSide:
     """States of the smaller side of a bipartite model."""
 
-    def __init__(self, model: Ising, sides: Sides) -> None:
+    def __init__(self, model: Model, sides: Sides) -> None:
         import scipy.sparse as sp
 
         self.n = model.n

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.parts.leading import leading_directions
+from spectralz.parts.leading import collective_directions
 from spectralz.sampling.path import from_fields
 from spectralz.sampling.phases import DIRECTIONS, find_phases
 from spectralz.sampling.populations import GROUPS, Run, log_mean_z, weights_of
@@ -45,7 +45,7 @@ def annealed_to_phases(
     ``make`` returns the runs along a path. Returned are the phases, and the runs that count for each stratum, first for
     what is in none.
     """
-    directions = leading_directions(path.model.storage, DIRECTIONS)
+    directions = collective_directions(path.model, DIRECTIONS)
     phases = find_phases(path, runs, directions, rng, parallel=crew.parallel)
     return phases, counted(phases, runs, [list(make(path_to_stratum(path, stratum))) for stratum in phases.strata])
 
@@ -83,7 +83,7 @@ def _unless_missed(part: list[Run], met: float) -> list[Run]:
 def within(phases: Phases, stratum: Stratum, runs: Sequence[Run]) -> list[Run]:
     """Return the parts of runs that are in a stratum; their log Z is that of the stratum.
 
-    Without fields its mirror image is counted as well, and half of the families are turned.
+    If phases are mirrored, its mirror image is counted as well, and half of the families are turned.
     """
     parts = [_part(run, phases.are_in(stratum.number, run.x)) for run in runs]
     if not phases.is_mirrored:

@@ -11,7 +11,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz._support.deadline import Deadline, is_past
-from spectralz.parts.leading import leading_directions
+from spectralz.parts.leading import collective_directions
 from spectralz.sampling.curves import MOST_OF_SEARCH, phases_beside
 from spectralz.sampling.engines.sparse import COPIES_PER_GROUP
 from spectralz.sampling.path import from_coins
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.path import Path
     from spectralz.sampling.spread import Crew
     from spectralz.sampling.tempering import At, Sight, Tempered
@@ -112,7 +112,7 @@ class _Sights:
 
 
 def tempered_curves(
-    model: Ising, betas: FloatArray, deadline: Deadline, rng: np.random.Generator, *, is_asked: bool = False
+    model: Model, betas: FloatArray, deadline: Deadline, rng: np.random.Generator, *, is_asked: bool = False
 ) -> TemperedCurves | None:
     """Return curves at temperatures that rise and are above 0, by a deadline.
 
@@ -177,7 +177,7 @@ def _ladder(
     return ladder if is_asked or needed * one < deadline.left else None
 
 
-def _thermal(model: Ising, beta: float, point: float, tempered: Tempered, here: At) -> Quantities:
+def _thermal(model: Model, beta: float, point: float, tempered: Tempered, here: At) -> Quantities:
     """Return log Z and what follows from the energies at a temperature by name, and how far each group is off."""
     energy = tempered.energy[:, here.rungs] * (-point / beta)
     mean, off = _mean(energy, here.weight)
@@ -221,7 +221,7 @@ def _overlap(x: NDArray[np.int8], weight: FloatArray) -> tuple[float, FloatArray
 
 
 def _with_errors(
-    model: Ising, beta: float, point: float, tempered: Tempered, before: Tempered, here: At, sights: _Sights
+    model: Model, beta: float, point: float, tempered: Tempered, before: Tempered, here: At, sights: _Sights
 ) -> dict[str, tuple[float, float]]:
     """Return values at a temperature by name, with errors; ``before`` has the rounds before those that count.
 
@@ -252,7 +252,7 @@ def _with_errors(
 
 def _missed(
     crew: Crew,
-    model: Ising,
+    model: Model,
     betas: FloatArray,
     places: Sequence[At],
     sights: _Sights,
@@ -262,7 +262,7 @@ def _missed(
 ) -> NDArray[np.bool_]:
     """Return at which temperatures there are phases that the copies lack; after the ``end`` there may be some."""
     missed = np.ones(len(betas), dtype=bool)
-    directions = leading_directions(model.storage, DIRECTIONS)  # the same at all temperatures
+    directions = collective_directions(model, DIRECTIONS)  # the same at all temperatures
     for k, (beta, here) in enumerate(zip(betas.tolist(), places, strict=True)):
         left = len(betas) - k
         with end.share(max(MOST_OF_SEARCH, 1.0 / left)).in_force():
@@ -272,7 +272,7 @@ def _missed(
 
 def _misses_phase(
     crew: Crew,
-    model: Ising,
+    model: Model,
     directions: Sequence[FloatArray],
     here: At,
     sights: _Sights,

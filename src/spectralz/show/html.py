@@ -10,7 +10,7 @@ from spectralz.result import Verdict
 from spectralz.show import fits, tables, text, thermodynamics
 
 if TYPE_CHECKING:
-    from spectralz.model import Ising
+    from spectralz.model import Model
     from spectralz.result import Bounds, Comparison, Description, Estimate, Fit, Marginals, Temperature
     from spectralz.show.tables import Table
 
@@ -73,7 +73,7 @@ def fit(result: Fit) -> str:
     return block_of(fits.table(result))
 
 
-def model(result: Ising) -> str:
+def model(result: Model) -> str:
     """Return the size of a model and of its couplings and fields as a table."""
     return block_of(tables.model(result))
 

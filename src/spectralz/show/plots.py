@@ -43,6 +43,11 @@ def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
     ax
         Where to draw; a new figure of pyplot if not given.
 
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
+
     Examples
     --------
     >>> import spectralz as sz
@@ -70,6 +75,11 @@ def bounds(result: Bounds, ax: Axes | None = None) -> Axes:
         The bounds.
     ax
         Where to draw; a new figure of pyplot if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
 
     Examples
     --------
@@ -102,6 +112,11 @@ def comparison(result: Comparison, ax: Axes | None = None) -> Axes:
     ax
         Where to draw; a new figure of pyplot if not given.
 
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
+
     Examples
     --------
     >>> import spectralz as sz
@@ -129,6 +144,11 @@ def marginals(result: Marginals, ax: Axes | None = None) -> Axes:
         The marginals.
     ax
         Where to draw; a new figure of pyplot if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
 
     Examples
     --------
@@ -164,6 +184,11 @@ def model(result: Ising, ax: Axes | None = None) -> Axes:
     ax
         Where to draw; a new figure of pyplot if not given.
 
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
+
     Examples
     --------
     >>> import spectralz as sz
@@ -189,6 +214,29 @@ def comparison_picture(comparison: Comparison, title: str, file_format: str = "p
 
     Methods that failed are left out.
 
+    Parameters
+    ----------
+    comparison
+        The comparison.
+    title
+        The title of the figure.
+    file_format
+        ``"png"``, ``"svg"`` or ``"pdf"``.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    Raises
+    ------
+    OptionError
+        If there is no such format.
+
+    See Also
+    --------
+    comparison : draws on an Axes.
+
     Examples
     --------
     >>> import spectralz as sz
@@ -205,6 +253,29 @@ def bracket_picture(estimate: Estimate, title: str, file_format: str = "png") ->
 
     The shaded band is the range between the proven bounds. If the estimates are too close together to be distinguished
     in it, a second panel shows them alone.
+
+    Parameters
+    ----------
+    estimate
+        The answer.
+    title
+        The title of the figure.
+    file_format
+        ``"png"``, ``"svg"`` or ``"pdf"``.
+
+    Returns
+    -------
+    bytes
+        The file.
+
+    Raises
+    ------
+    OptionError
+        If there is no such format.
+
+    See Also
+    --------
+    estimate : draws on an Axes.
 
     Examples
     --------

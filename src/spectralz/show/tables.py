@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import Ising
+    from spectralz.model import Model
     from spectralz.result import (
         Bootstrap,
         Bounds,
@@ -190,6 +190,10 @@ def description(result: Description) -> Table:
         ("edges", _edges(result.edges, result.density, result.storage)),
         ("degree", f"mean {result.degree_mean:.3g}, largest {result.degree_max}"),
         ("coupling |A|", _coupling(result.coupling_mean, result.coupling_max)),
+        *(
+            [("terms", _terms(result.terms, result.largest_term, result.term_mean, result.term_max))]
+            * bool(result.terms)
+        ),
         ("field", _field(result.field_mean, result.field_max)),
         ("constant", f"{result.offset + result.trace:.6g}"),
         ("components", f"{result.components}, the largest of {result.largest_component} spins{forest}"),
@@ -204,11 +208,15 @@ def marginals(result: Marginals) -> Table:
     n, run = len(result.mean), result.estimate
     noun = "unit" if result.values == "01" else "spin"
     edges = numbers.counted(len(result.edges), "edge") if result.has_pairs else "pairs left out"
+    if result.terms is not None:
+        edges = numbers.counted(len(result.terms), "term")
     rows = [("marginals", f"{numbers.counted(n, noun)}, {edges} ({result.kind})")]
     if n:
         rows.append(("means", _means(result)))
     if len(result.edges):
         rows.append(("pair means", _range(result, result.pair_mean) + _errors(result.pair_std_error)))
+    if result.term_mean is not None and len(result.term_mean) > n:
+        rows.append(("term means", _range(result, result.term_mean[n:])))
     # A mean close to 1 has lost the digits that its smaller probability still has.
     order = np.argsort(result.probability.min(axis=1), kind="stable") if n else np.arange(0)
     if n > 2 * SPINS_NAMED:
@@ -259,18 +267,27 @@ def mean_in_words(result: Marginals, mean: float) -> str:
     return f"{mean:.4f}" if result.values == "01" else f"{mean:+.4f}"
 
 
-def model(result: Ising) -> Table:
+def model(result: Model) -> Table:
     """Return the sizes of a model, its couplings and fields: names and values. Nothing is solved or planned."""
     size = np.abs(result.field)
     field = _field(float(size.mean()) if result.n else 0.0, float(size.max(initial=0.0)))
     names = () if result.names is None or not result.n else (("names", names_in_words(result.names)),)
-    if result.factors is not None:
-        coupling = {"coupling": f"rank {len(result.factors.values)} plus diagonal, kept as factors"}
+    if result.higher.number:
+        sizes = np.abs(result.higher.weight)
+        higher = _terms(len(sizes), result.higher.largest, float(sizes.mean()), float(sizes.max()))
+        coupling = {"pairs": f"{result.edge_count}", "terms": higher}
+    elif result.storage.terms is not None:
+        coupling = {"coupling": f"rank {len(result.storage.terms.values)} plus diagonal, kept as factors"}
     else:
-        edges = _edges(result.edge_count, result.density, result.storage.word)
-        coupling = {"edges": edges, "coupling |A|": _coupling(result.coupling_mean, result.coupling_max)}
+        storage = result.storage
+        edges = _edges(result.edge_count, storage.density, storage.word)
+        coupling = {"edges": edges, "coupling |A|": _coupling(storage.mean_of_pairs, storage.largest_of_pairs)}
     rest = (("field", field), ("constant", f"{result.constant:.6g}"))
     return Table(rows=(("spins", f"{result.n}"), *names, *coupling.items(), *rest))
+
+
+def _terms(number: int, largest: int, mean: float, most: float) -> str:
+    return f"{number} of up to {largest} spins, |c| mean {mean:.3g}, largest {most:.3g}"
 
 
 def names_in_words(names: Sequence[Hashable]) -> str:

@@ -104,6 +104,7 @@ def marginals_repr(result: Marginals) -> str:
     ends = (tables.mean_in_words(result, end) for end in (mean.min(), mean.max())) if len(mean) else ()
     span = f", means {' to '.join(ends)}" if len(mean) else ""
     edges = f"edges={len(result.edges)}" if result.has_pairs else "pairs left out"
+    edges = edges if result.terms is None else f"terms={len(result.terms)}"
     return f"Marginals(n={len(mean)}, {edges}, {result.kind}{span}, by {result.estimate.method.name})"
 
 

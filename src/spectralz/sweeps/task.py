@@ -21,7 +21,7 @@ from spectralz.sweeps.rows import Row
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping, Sequence
 
-    from spectralz.model import Ising
+    from spectralz.model import Model
     from spectralz.sweeps.sweep import Contestant
 
     # Workers and clusters yield all rows of a task at once.
@@ -62,7 +62,7 @@ class Task:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     path: str | None = None
 
-    def model(self) -> Ising:
+    def model(self) -> Model:
         """Make or read the model."""
         if self.path is not None:
             return io.read(self.path)
@@ -115,7 +115,7 @@ def failed_rows(task: Task, contestants: Sequence[Contestant], why: str) -> list
     return [_row(task, None, contestant, why, None, None) for contestant in contestants]
 
 
-def _attempt(model: Ising, contestant: Contestant) -> tuple[Estimate | str, float]:
+def _attempt(model: Model, contestant: Contestant) -> tuple[Estimate | str, float]:
     """Return the answer, or why there is none, and the most memory so far."""
     try:
         return contestant.build().run(model), _peak_mib()
@@ -123,7 +123,7 @@ def _attempt(model: Ising, contestant: Contestant) -> tuple[Estimate | str, floa
         return in_words(error), _peak_mib()
 
 
-def _truth(model: Ising, outcomes: Iterable[Estimate | str]) -> float | None:
+def _truth(model: Model, outcomes: Iterable[Estimate | str]) -> float | None:
     exact = Exact()
     for outcome in outcomes:
         if isinstance(outcome, Estimate) and outcome.method == exact:
@@ -166,7 +166,7 @@ def in_words(error: BaseException) -> str:
 
 def _row(
     task: Task,
-    model: Ising | None,
+    model: Model | None,
     contestant: Contestant,
     outcome: Estimate | str,
     truth: float | None,

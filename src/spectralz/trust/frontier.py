@@ -33,4 +33,4 @@ def judge_bracket(lower: float, upper: float, lower_bounds: Sequence[float]) -> 
     if gap <= NARROW:
         return Judgment(0.5 * (lower + upper), 0.5 * gap, True)
     grown = GROWTHS * abs(lower_bounds[-1] - lower_bounds[-2]) if len(lower_bounds) > 1 else gap
-    return Judgment(lower, min(max(grown, NARROW), gap), False, ": too wide to be trusted")
+    return Judgment(lower, min(max(grown, NARROW), gap), False, ": too wide, do not trust")

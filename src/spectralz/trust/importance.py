@@ -50,6 +50,8 @@ UNSEEN_DRAWS = 5.0
 SHARE_UNSEEN = 0.3
 # If contractions are further than this from the sample, the bond is too small for anything to be trusted.
 LARGEST_APART = 0.5
+# How such complaints end.
+RAISE_BOND = ": do not trust, raise bond"
 
 
 @dataclass(frozen=True)
@@ -172,13 +174,13 @@ class Weighted:
         """The reason to distrust the weights, as the end of a sentence; empty if they are trusted."""
         words = ""
         if self.effective < max(FEWEST_EFFECTIVE, LEAST_SHARE * len(self.log_weight)):
-            words += f"; {len(self.log_weight)} states are worth {self.effective:.1f}, too few to trust"
+            words += f"; {len(self.log_weight)} samples are worth only {self.effective:.1f} independent ones"
         if float(self.shares @ self.negative) > MOST_NEGATIVE:
-            words += "; truncation has made probabilities negative"
+            words += "; truncation made probabilities negative"
         if not self.is_consistent:
-            words += "; states drawn in the order and in its reverse give different answers"
+            words += "; samples drawn in the two orders give different answers"
         if self.missed > MOST_MISSED:
-            words += f"; heavy states with {self.missed:.2g} of the weight are out of the sample's reach"
+            words += f"; the samples miss heavy states with {self.missed:.2g} of Z"
         return words
 
 
@@ -212,14 +214,19 @@ def judge_contractions(contractions: Contractions, sample: Weighted | None) -> J
     statistical = max(sample.std_error, contractions.rounding, unseen)
     words = sample.complaint
     if not words and apart > max(LARGEST_APART, DEVIATIONS * sample.std_error):
-        words = f"; contractions and sample differ by {apart:.2g}: the bond is too small"
+        words = f"; contractions and samples differ by {apart:.2g}"
     if words:
         # Neither is trusted: the error covers all of them, and the heavy states.
         wide = max(error, apart, contractions.spread, sample.std_error, math.log1p(sample.missed), LARGEST_ERROR_ALONE)
         best = sample.log_z if sample.missed <= MOST_MISSED else max(sample.log_z, contractions.log_z)
-        return Judgment(best, wide, False, words)
+        return Judgment(best, wide, False, words + RAISE_BOND)
     if not contractions.is_checked:
-        return Judgment(sample.log_z, max(statistical, LARGEST_ERROR_ALONE), False, "; the checks were not made")
+        return Judgment(
+            sample.log_z,
+            max(statistical, LARGEST_ERROR_ALONE),
+            False,
+            "; no second contraction checked it: do not trust",
+        )
     difference = abs(contractions.log_z - sample.log_z)
     if error < statistical:
         log_z, std_error, limit = contractions.log_z, error, DEVIATIONS * statistical
@@ -228,7 +235,7 @@ def judge_contractions(contractions: Contractions, sample: Weighted | None) -> J
         limit = DEVIATIONS * (statistical + error)
     if difference <= limit:
         return Judgment(log_z, std_error, True, "")
-    words = f"; contraction and sample differ by {apart:.2g}, too much for both"
+    words = f"; contraction and samples differ by {apart:.2g}, more than their errors{RAISE_BOND}"
     return Judgment(sample.log_z, max(std_error, apart, contractions.spread), False, words)
 
 
@@ -236,9 +243,9 @@ def _judge_alone(contractions: Contractions) -> Judgment:
     """Judge contractions without a sample."""
     log_z, error, spread = contractions.log_z, contractions.error, contractions.spread
     if not contractions.is_checked:
-        return Judgment(log_z, max(error, spread, 1.0), False, "; there was nothing to compare it with")
+        return Judgment(log_z, max(error, spread, 1.0), False, "; no second contraction checked it: do not trust")
     if max(error, LEAST_OF_SPREAD * spread) > LARGEST_ERROR_ALONE:
-        return Judgment(log_z, max(error, spread), False, f"; contractions disagree by {spread:.2g}")
+        return Judgment(log_z, max(error, spread), False, f"; contractions disagree by {spread:.2g}{RAISE_BOND}")
     return Judgment(log_z, error, True, "")
 
 

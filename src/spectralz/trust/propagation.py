@@ -49,18 +49,18 @@ def judge_propagation(
     >>> judge_propagation(1.0, is_settled=True, is_weak=True, contradiction="", **fine).trusted
     True
     >>> judge_propagation(1.0, is_settled=True, is_weak=False, contradiction="", **fine).why
-    '; couplings are strong, and then the error is not known: do not trust'
+    '; couplings are strong, so its error is not known: do not trust'
     """
     scale = left_out + missed + other_errors
     has_scale = is_settled and not contradiction and math.isfinite(scale)
     why = ""
     if not left_out <= LARGEST_ERROR:
-        why += f"; correction of {correction:.2g}, and {left_out:.2g} beyond it: do not trust"
+        why += f"; the correction is {correction:.2g}, and the next may add {left_out:.2g}: do not trust"
     if missed > LARGEST_ERROR:
-        why += f"; other states may add {missed:.2g}: do not trust"
+        why += f"; states that it missed may add {missed:.2g}: do not trust"
     if phases > 1 and not is_collective and not why:
-        why = "; single couplings are strong, so that phases may lie elsewhere: do not trust"
+        why = "; single couplings are strong, so it may have missed phases: do not trust"
     if not is_weak and not why:
-        why = "; couplings are strong, and then the error is not known: do not trust"
+        why = "; couplings are strong, so its error is not known: do not trust"
     trusted = has_scale and scale <= LARGEST_ERROR and is_weak and (phases == 1 or is_collective)
     return Judgment(log_z, scale if has_scale else math.inf, trusted, why + contradiction)

@@ -37,7 +37,7 @@ def judge_bridge(bridge: Bridge, ends: Sequence[tuple[Judgment, float]]) -> Judg
     for judged, may_add in ends:
         trusted = trusted and judged.trusted
         error = max(error, may_add)
-    why = "" if trusted else "; the states are out of equilibrium, too few, or miss a collective state"
+    why = "" if trusted else "; the states are too few, out of equilibrium, or miss a phase: do not trust"
     return Judgment(0.5 * (there + back), error, trusted, why)
 
 

@@ -73,15 +73,17 @@ def judge_runs(summary: Summary, constant: float = 0.0) -> Judgment:
     --------
     >>> good = Summary(10.0, 0.01, 0.01, 0.01, families=500.0, gap=0.001, gap_error=0.01)
     >>> judge_runs(good).trusted, judge_runs(replace(good, families=12.0)).why
-    (True, '; 12 independent families are left, too few to trust the answer or its error')
+    (True, '; only 12 independent families are left, 30 are needed: do not trust')
     """
     why = ""
     if summary.families < FEWEST_FAMILIES:
-        why += f"; {summary.families:.0f} independent families are left, too few to trust the answer or its error"
+        why += (
+            f"; only {summary.families:.0f} independent families are left, {FEWEST_FAMILIES:g} are needed: do not trust"
+        )
     if not summary.is_closed:
         why += (
-            f"; the growth of log Z differs by {summary.gap:.2g} between the states before and after the sweeps: "
-            "they are out of equilibrium, do not trust"
+            f"; log Z differs by {summary.gap:.2g} between states before and after the sweeps: "
+            "out of equilibrium, do not trust"
         )
     log_z = summary.log_z + constant
     return Judgment(log_z, with_rounding(summary.std_error, log_z), not why, why)

@@ -76,10 +76,10 @@ def beside_unmeasured(judged: Judgment, phases: Phases, groups: Sequence[Sequenc
         error = max(error, ERRORS_PER_SHARE * share)
     else:
         log_z, error, trusted = log_z + 0.5 * gain, max(error, 0.5 * gain), False
-        why += f"; a phase that may hold up to {share:.0%} of Z was found, but not measured"
+        why += f"; a phase with up to {share:.0%} of Z was found but not measured: do not trust"
     if not phases.is_complete:
         error, trusted = max(error, math.log(2.0)), False
-        why += "; there may be more phases than could be measured one by one in the time"
+        why += "; there may be more phases than there was time to measure: do not trust"
     return Judgment(log_z, error, trusted, why)
 
 
@@ -93,7 +93,7 @@ def judge_share(judged: Judgment, phases: Phases, groups: Sequence[Sequence[Run]
     gap = gap_to_runs(judged, groups, constant)
     if not gap:
         return judged
-    why = f"{judged.why}; the runs that measured their share differ by {gap:.2g}: they have missed states, do not trust"
+    why = f"{judged.why}; log Z of the runs differs by {gap:.2g}: they have missed states, do not trust"
     return Judgment(judged.log_z, max(judged.std_error, gap), False, why)
 
 
@@ -109,7 +109,7 @@ def beside_sum(judged: Judgment, gap: float) -> Judgment:
     """Judge runs beside a sum over states that is so far from them: one of both has missed states."""
     if not gap:
         return judged
-    why = f"{judged.why}; the sum over states that they have met differs by {gap:.2g}"
+    why = f"{judged.why}; the sum over the states found differs by {gap:.2g}, which the error covers"
     return Judgment(judged.log_z, max(judged.std_error, gap), judged.trusted and gap <= LARGEST_GAP, why)
 
 
@@ -127,4 +127,4 @@ def in_words(groups: Sequence[Sequence[Run]], summary: Summary) -> str:
     if not parts:
         return ""
     count = "a phase" if len(parts) == 1 else f"{len(parts)} phases"
-    return f"; {count} beside them, annealed towards separately, with {min(sum(parts), 1.0):.1%} of Z"
+    return f"; separate runs to {count} that they missed, with {min(sum(parts), 1.0):.1%} of Z"

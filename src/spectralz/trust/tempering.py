@@ -46,15 +46,15 @@ def judge_tempered(tempered: Tempered, constant: float) -> Judgment:
     allowed = MOST_APART * error + APART_PER_STEP * len(tempered.steps) + CURVATURE_SHARE * curvature
     doubts = []
     if visitors < FEWEST_VISITORS:
-        doubts.append(f"fewer than {FEWEST_VISITORS} copies have come to the model")
+        doubts.append(f"at least {FEWEST_VISITORS} are needed")
     if not has_mixed(tempered):
         doubts.append(f"{tempered.stayed:.0%} of the copies at the model have never been at the base")
     if drift(tempered).max() > LARGEST_DRIFT:
         doubts.append("mean energies still drift")
     if abs(other - log_z[-1]) > allowed:
-        doubts.append(f"integrating mean energies gives {other + constant:.6g}")
+        doubts.append(f"integrating mean energies gives {other + constant:.6g} instead")
     value = float(log_z[-1]) + constant
-    why = "".join(f"; {doubt}" for doubt in doubts) + ("; do not trust" if doubts else "")
+    why = "".join(f"; {doubt}" for doubt in doubts) + (": do not trust, more sweeps are needed" if doubts else "")
     return Judgment(value, with_rounding(error, value), not doubts, why)
 
 

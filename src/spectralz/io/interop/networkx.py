@@ -39,6 +39,20 @@ def from_networkx(
     beta
         Inverse temperature.
 
+    Returns
+    -------
+    Ising
+        The model, with the nodes as names.
+
+    Raises
+    ------
+    ModelError
+        If the graph is directed, if an edge has no attribute ``weight``, or if a number is not finite.
+
+    See Also
+    --------
+    Ising.to_networkx : the reverse.
+
     Examples
     --------
     >>> import networkx as nx, spectralz as sz

@@ -40,6 +40,20 @@ def from_pandas(
     beta
         Inverse temperature.
 
+    Returns
+    -------
+    Ising
+        The model, with the labels in the columns as names.
+
+    Raises
+    ------
+    ModelError
+        If a column is missing, if a pair is listed twice, or if a number is not finite.
+
+    See Also
+    --------
+    read : edge lists in files.
+
     Examples
     --------
     >>> import pandas as pd, spectralz as sz

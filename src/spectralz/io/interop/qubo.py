@@ -31,6 +31,21 @@ def from_qubo(Q: Any, beta: float = 1.0) -> Ising:
     beta
         Inverse temperature.
 
+    Returns
+    -------
+    Ising
+        The model, with the labels of a dictionary as names.
+
+    Raises
+    ------
+    ModelError
+        If ``Q`` is not such a dictionary or a square matrix, or if a number is not finite.
+
+    See Also
+    --------
+    from_polynomial : energies with products of three and more variables.
+    read : QUBOs in files.
+
     Examples
     --------
     >>> import spectralz as sz

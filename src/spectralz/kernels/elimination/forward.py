@@ -17,7 +17,7 @@ import numpy as np
 
 from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.elimination.leaves import count_alike, fill_together
-from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block
+from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block, sign_of
 from spectralz.kernels.logsum import log_add_exp
 from spectralz.kernels.sums import add
 
@@ -152,6 +152,8 @@ def difference_of(steps: Steps, t: int, separator: IntArray, tables: Tables, x: 
     difference = 2.0 * steps.field[t]
     for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
         difference += 2.0 * steps.pair_weight[k] * x[separator[steps.pair_bit[k]]]
+    for k in range(steps.term_start[t], steps.term_start[t + 1]):
+        difference += 2.0 * steps.term_weight[k] * sign_of(state, steps.term_mask[k])
     for k in range(steps.child_start[t], steps.child_start[t + 1]):
         at = where[steps.child_slot[k]] + 2 * compressed(state, steps.child_mask[k])
         difference += arena[at + 1] - arena[at]

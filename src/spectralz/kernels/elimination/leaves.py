@@ -53,11 +53,14 @@ def count_alike(steps: Steps, t: int, end: int) -> int:
     count = 1
     if steps.width[t] < LOW_BITS or steps.child_start[t + 1] > steps.child_start[t]:
         return count
+    if steps.term_start[t + 1] > steps.term_start[t]:
+        return count
     while (
         count < TOGETHER
         and t + count < end
         and steps.slot[t + count] == steps.slot[t]
         and steps.child_start[t + count + 1] == steps.child_start[t + count]
+        and steps.term_start[t + count + 1] == steps.term_start[t + count]
     ):
         count += 1
     return count

@@ -14,7 +14,7 @@ import numpy as np
 
 from spectralz._support.compiling import compiled
 from spectralz.kernels.elimination.forward import forward
-from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block
+from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block, sign_of
 from spectralz.kernels.logsum import exp_minus
 
 if TYPE_CHECKING:
@@ -25,26 +25,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProgramMarginals:
-    """log Z, and the probabilities of each step's spin and each edge of the program."""
+    """log Z, and the probabilities of each step's spin and each edge and term of the program."""
 
     log_z: float
     up: FloatArray  # P(x = +1), by spin of the model
     down: FloatArray
-    pair_mean: FloatArray  # E[x_i x_j], by edge of the model
+    pair_mean: FloatArray  # E[x_i x_j], by edge of the model; then the means of its terms of more spins
 
 
 class Marginals(NamedTuple):
-    """Where the reverse pass adds up probabilities, and which spin and edge of the model each step and pair is."""
+    """Where the reverse pass adds up probabilities, and which spin, edge and term of the model each of its own is."""
 
     spin: IntArray
     pair_edge: IntArray
+    term_place: IntArray
     up: FloatArray
     down: FloatArray
     pair_mean: FloatArray
 
 
 def marginals_of_program(
-    program: Program, segments: Segments, n: int, edge_count: int, report: Report
+    program: Program, segments: Segments, n: int, edge_count: int, report: Report, term_count: int = 0
 ) -> ProgramMarginals:
     """Run all steps forwards, then backwards; return log Z and the marginals of the program's spins and edges."""
     spans = list(zip(segments.bounds, segments.bounds[1:], strict=False))
@@ -61,8 +62,8 @@ def marginals_of_program(
             report(b / program.steps / 3)
     del arena
 
-    up, down, pair_mean = np.zeros(n), np.zeros(n), np.zeros(edge_count)
-    marginals = Marginals(program.spin, program.pair_edge, up, down, pair_mean)
+    up, down, pair_mean = np.zeros(n), np.zeros(n), np.zeros(edge_count + term_count)
+    marginals = Marginals(program.spin, program.pair_edge, edge_count + program.term_index, up, down, pair_mean)
     derivative = np.empty(0)  # of log Z by the entries of the stack, which is empty at the end
     for begin, end in reversed(spans):
         done = (program.steps - end) / program.steps
@@ -106,7 +107,7 @@ def backward(
     Each step turns the probabilities of its separator's states into those of its children's. ``bar`` holds them, laid
     out like the tables.
     """
-    spin, pair_edge, up, down, pair_mean = marginals
+    spin, pair_edge, term_place, up, down, pair_mean = marginals
     minus, plus, difference = block.minus, block.plus, np.empty(1 << BLOCK_BITS)
     for t in range(end - 1, begin - 1, -1):
         width = steps.width[t]
@@ -137,6 +138,13 @@ def backward(
                 bit = steps.pair_bit[k] - low
                 if bit >= 0:
                     pair_mean[pair_edge[k]] += sum_up - sum_down if (number >> bit) & 1 else sum_down - sum_up
+            for k in range(steps.term_start[t], steps.term_start[t + 1]):
+                mask = steps.term_mask[k]
+                if mask >= size:
+                    total = 0.0
+                    for i in range(size):
+                        total += (plus[i] - minus[i]) * sign_of(i, mask & (size - 1))
+                    pair_mean[term_place[k]] += total * sign_of(number, mask >> low)
             first = steps.child_start[t]
             for k in range(first, steps.child_start[t + 1]):
                 base = tables.where[steps.child_slot[k]] + 2 * compressed(number << low, steps.child_mask[k])
@@ -149,3 +157,8 @@ def backward(
             if bit < low:
                 for i in range(size):
                     pair_mean[pair_edge[k]] += difference[i] if (i >> bit) & 1 else -difference[i]
+        for k in range(steps.term_start[t], steps.term_start[t + 1]):
+            mask = steps.term_mask[k]
+            if mask < size:
+                for i in range(size):
+                    pair_mean[term_place[k]] += difference[i] * sign_of(i, mask)

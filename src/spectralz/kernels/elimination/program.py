@@ -4,9 +4,10 @@ A :class:`Program` is an elimination tree with its numbers. Step t sums out spin
 
     table_t(s) = log sum over x_v of exp( x_v (field_v + sum_j J_vj s_j) + sum over children c of table_c(x_v, s) ),
 
-where bit k of the index s is the k-th spin of the separator in elimination order (0 for -1, 1 for +1). In a child's
-table v is then always bit 0. Every table is shifted to have table(0) = 0, and the shifts add up to log Z. So tables,
-and their rounding errors, stay as large as the local couplings, however large the model is.
+plus x_v times the terms of more spins that v is the first of, each a number times the product of its other spins. Bit k
+of the index s is the k-th spin of the separator in elimination order (0 for -1, 1 for +1). In a child's table v is then
+always bit 0. Every table is shifted to have table(0) = 0, and the shifts add up to log Z. So tables, and their rounding
+errors, stay as large as the local couplings, however large the model is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.forest import runs
+from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
@@ -42,6 +44,9 @@ class Steps(NamedTuple):
     child_start: IntArray
     child_slot: IntArray
     child_mask: IntArray
+    term_start: IntArray
+    term_mask: IntArray
+    term_weight: FloatArray
 
 
 @dataclass(frozen=True)
@@ -60,14 +65,24 @@ class Program:
     child_start: IntArray
     child_slot: IntArray
     child_mask: IntArray  # which spins of the separator are also in the child's table
+    term_start: IntArray  # terms of three and more spins
+    term_mask: IntArray  # where the other spins stand in the separator
+    term_weight: FloatArray
+    term_index: IntArray  # which of these terms of the model it is
+    term_end: IntArray  # which step eliminates the last of its spins
     separator_start: IntArray
     separator_spin: IntArray  # the spins of each step's separator, bit 0 first
     heights: IntArray  # of the stack, before each step and after the last
     peak: int
 
     @classmethod
-    def of_tree(cls, tree: EliminationTree, edges: IntArray, weights: FloatArray, field: FloatArray) -> Program:
-        """Lay out a tree's steps with the weights ``J`` of the edges and the fields."""
+    def of_tree(
+        cls, tree: EliminationTree, edges: IntArray, weights: FloatArray, field: FloatArray, higher: Terms = NO_TERMS
+    ) -> Program:
+        """Lay out a tree's steps with the weights ``J`` of the edges, the fields, and the terms of more spins.
+
+        Of a term that has spins outside of the tree, the others are left.
+        """
         steps = len(tree.order)
         rank = np.full(len(field), -1, dtype=np.int64)
         rank[tree.order] = np.arange(steps)
@@ -91,6 +106,7 @@ class Program:
             pair_start.append(len(pair_bit))
             child_start.append(len(child_slot))
         edge_index = np.array(pair_edge, dtype=np.int64)
+        terms = _TermSteps.of(tree, rank, higher)
         return cls(
             spin=np.array(tree.order, dtype=np.int64),
             field=field[tree.order].astype(np.float64),
@@ -104,6 +120,11 @@ class Program:
             child_start=np.array(child_start, dtype=np.int64),
             child_slot=np.array(child_slot, dtype=np.int64),
             child_mask=np.array(child_mask, dtype=np.int64),
+            term_start=terms.start,
+            term_mask=terms.mask,
+            term_weight=higher.weight[terms.which],
+            term_index=terms.which,
+            term_end=terms.end,
             separator_start=np.cumsum([0, *(len(separator) for separator in tree.separators)]),
             separator_spin=np.array([v for separator in tree.separators for v in separator], dtype=np.int64),
             heights=np.array(tree.stack_heights(), dtype=np.int64),
@@ -142,13 +163,40 @@ class Program:
         return 1.01 * UNIT_ROUNDOFF * _rounding_units(self)
 
 
+class _TermSteps(NamedTuple):
+    """At which step each term is taken in, with which other spins; ``start`` to ``end`` as in :class:`Program`."""
+
+    start: IntArray
+    mask: IntArray
+    which: IntArray
+    end: IntArray
+
+    @classmethod
+    def of(cls, tree: EliminationTree, rank: IntArray, higher: Terms) -> _TermSteps:
+        taken: list[tuple[int, int, int, int]] = []
+        bits: dict[int, dict[int, int]] = {}
+        for k, scope in enumerate(higher.scopes()):
+            steps = sorted((int(rank[v]), v) for v in scope if rank[v] >= 0)
+            if steps:
+                first = steps[0][0]
+                bit_of = bits.setdefault(first, {v: bit for bit, v in enumerate(tree.separators[first])})
+                taken.append((first, sum(1 << bit_of[v] for _, v in steps[1:]), k, steps[-1][0]))
+        step, mask, which, end = np.array(sorted(taken), dtype=np.int64).reshape(-1, 4).T
+        start = np.concatenate([[0], np.cumsum(np.bincount(step, minlength=len(tree.order)))]).astype(np.int64)
+        return cls(start, *(np.ascontiguousarray(array) for array in (mask, which, end)))
+
+
 def _rounding_units(program: Program) -> float:
     """Add up, over the steps, the roundings times the size of the numbers that are rounded."""
-    pairs, children = np.diff(program.pair_start), np.diff(program.child_start)
-    size = np.abs(program.pair_weight)
-    step_of_pair = np.repeat(np.arange(program.steps), pairs)
+    counts, children = np.diff(program.pair_start), np.diff(program.child_start)
+    of_terms = np.diff(program.term_start)
+    pairs = counts + of_terms
+    step = np.arange(program.steps)
+    step_of_pair = np.concatenate([np.repeat(step, counts), np.repeat(step, of_terms)])
+    size = np.abs(np.concatenate([program.pair_weight, program.term_weight]))
     pair_sizes = np.bincount(step_of_pair, weights=size, minlength=program.steps)
-    ending = np.bincount(program.pair_end, weights=size, minlength=program.steps)  # to spins eliminated before
+    # to spins eliminated before
+    ending = np.bincount(np.concatenate([program.pair_end, program.term_end]), weights=size, minlength=program.steps)
     # The weights that join a slot's separator to what has been eliminated below it come from step to step.
     joined, below, added = [0.0] * program.steps, [0.0] * program.steps, 0.0
     starts, slots, child_slot = program.child_start.tolist(), program.slot.tolist(), program.child_slot.tolist()

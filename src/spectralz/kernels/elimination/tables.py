@@ -61,6 +61,17 @@ def compressed(index: int, mask: int) -> int:
 
 
 @inner
+def sign_of(state: int, mask: int) -> float:
+    """Return the product of the spins under the ones of ``mask``; a bit of the state is 1 for +1."""
+    down = mask & ~state
+    down ^= down >> 32
+    down ^= down >> 16
+    down ^= down >> 8
+    down ^= down >> 4
+    return -1.0 if (0x6996 >> (down & 15)) & 1 else 1.0
+
+
+@inner
 def fill_block(steps: Steps, t: int, number: int, low: int, tables: Tables, block: Block) -> None:
     """Write the log-weights of x_v = -1 and +1 for all separator states of one block; number 0 must come first."""
     minus, plus, low_field, places, _ = block
@@ -75,6 +86,11 @@ def fill_block(steps: Steps, t: int, number: int, low: int, tables: Tables, bloc
             if bit < low:
                 for i in range(size):
                     low_field[i] += weight if (i >> bit) & 1 else -weight
+        for k in range(steps.term_start[t], steps.term_start[t + 1]):
+            mask, weight = steps.term_mask[k], steps.term_weight[k]
+            if mask < size:
+                for i in range(size):
+                    low_field[i] += weight * sign_of(i, mask)
         for k in range(first, steps.child_start[t + 1]):
             for i in range(size):
                 places[(k - first) * size + i] = 2 * compressed(i, steps.child_mask[k])
@@ -86,6 +102,14 @@ def fill_block(steps: Steps, t: int, number: int, low: int, tables: Tables, bloc
     for i in range(size):
         plus[i] = low_field[i] + high_field
         minus[i] = -plus[i]
+    for k in range(steps.term_start[t], steps.term_start[t + 1]):
+        mask = steps.term_mask[k]
+        if mask >= size:
+            weight = steps.term_weight[k] * sign_of(number, mask >> low)
+            for i in range(size):
+                change = weight * sign_of(i, mask & (size - 1))
+                plus[i] += change
+                minus[i] -= change
     for k in range(first, steps.child_start[t + 1]):
         mask = steps.child_mask[k]
         base = where[steps.child_slot[k]] + 2 * compressed(number << low, mask)

@@ -17,7 +17,8 @@ from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.logsum import log1p_exp_minus, log_2cosh
 from spectralz.kernels.mini_buckets.branches import PLACES_SHARE
-from spectralz.kernels.mini_buckets.scopes import divide_by_scope, post_order_of
+from spectralz.kernels.mini_buckets.scopes import divide_by_scope, post_order_of, ranked
+from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +47,8 @@ class Cover:
         For each mini-bucket, the rank of its spin.
     separator_start, separators
         The ranks of a mini-bucket's other spins, ascending: those of the table that it leaves.
-    edge_part
-        For each edge of the model, the mini-bucket that holds it.
+    edge_part, term_part
+        For each edge of the model, and each term of more spins, the mini-bucket that holds it.
     parent
         For each mini-bucket, the one that takes in its table; -1 if its table is a number.
     """
@@ -57,6 +58,7 @@ class Cover:
     separator_start: IntArray
     separators: IntArray
     edge_part: IntArray
+    term_part: IntArray
     parent: IntArray
 
     @property
@@ -106,22 +108,34 @@ class Cover:
         """How many mini-buckets each spin has, by rank."""
         return np.bincount(self.ranks, minlength=len(self.order))
 
-    def buckets(self, edges: IntArray) -> list[tuple[int, list[dict[str, Any]]]]:
-        """Return for each spin its mini-buckets: scope, edges, and messages as (spin, which of its mini-buckets)."""
+    def buckets(self, edges: IntArray, terms: Terms = NO_TERMS) -> list[tuple[int, list[dict[str, Any]]]]:
+        """Return for each spin its mini-buckets: scope, edges, and messages as (spin, which of its mini-buckets).
+
+        Terms of more spins, if the model has any, are listed too.
+        """
         order, first = self.order.tolist(), (np.cumsum(self.counts) - self.counts)[self.ranks]
         spins = self.order[self.ranks].tolist()
         name = list(zip(spins, (np.arange(len(spins)) - first).tolist(), strict=True))
         scopes = np.split(self.order[self.separators], self.separator_start[1:-1])
-        by_part = np.argsort(self.edge_part, kind="stable")
-        ends = np.searchsorted(self.edge_part[by_part], np.arange(len(spins) + 1)).tolist()
-        pairs = [(i, j) for i, j in edges[by_part].tolist()]
+        pairs = _by_part(self.edge_part, [(i, j) for i, j in edges.tolist()], len(spins))
+        higher = _by_part(self.term_part, terms.scopes(), len(spins)) if terms.number else None
         child_start, children = (array.tolist() for array in self.children)
         listed: list[tuple[int, list[dict[str, Any]]]] = [(spin, []) for spin in order]
         for m, (rank, scope) in enumerate(zip(self.ranks.tolist(), scopes, strict=False)):
             messages = [name[c] for c in children[child_start[m] : child_start[m + 1]]]
-            part = {"scope": [spins[m], *scope.tolist()], "edges": pairs[ends[m] : ends[m + 1]], "messages": messages}
+            part = {"scope": [spins[m], *scope.tolist()], "edges": pairs[m], "messages": messages}
+            if higher is not None:
+                part["terms"] = higher[m]
             listed[rank][1].append(part)
         return listed
+
+
+def _by_part(part: IntArray, items: Sequence[Any], count: int) -> list[list[Any]]:
+    """Return what each mini-bucket holds, in order."""
+    held: list[list[Any]] = [[] for _ in range(count)]
+    for m, item in zip(part.tolist(), items, strict=True):
+        held[m].append(item)
+    return held
 
 
 @dataclass(eq=False)
@@ -129,13 +143,13 @@ class _Function:
     """Functions of a bucket that are grouped: one at first, a mini-bucket in the end."""
 
     scope: set[int]  # ranks
-    edges: list[int] = field(default_factory=list)
+    given: list[int] = field(default_factory=list)  # edges, and terms counted after them
     children: list[int] = field(default_factory=list)
     table: FloatArray | None = None  # over the scope in ascending order, where contents count
 
     def join(self, other: _Function, table: FloatArray | None = None) -> None:
         self.scope |= other.scope
-        self.edges += other.edges
+        self.given += other.given
         self.children += other.children
         self.table = table
 
@@ -196,13 +210,13 @@ class _ByContent:
         self.room += old - (2 << width)
 
 
-def cover_by_scope(order: IntArray, edges: IntArray, ibound: int) -> Cover:
+def cover_by_scope(order: IntArray, edges: IntArray, ibound: int, terms: Terms = NO_TERMS) -> Cover:
     """Fill mini-buckets greedily, the widest function first, each into the first one with room.
 
-    Among functions of equal width, edges come first and then messages, in the order in which they came.
+    Among functions of equal width, edges and terms come first and then messages, in the order in which they came.
     """
     order = np.asarray(order, dtype=np.int64)
-    return Cover(order, *divide_by_scope(order, edges, ibound))
+    return Cover(order, *divide_by_scope(order, edges, ibound, terms))
 
 
 def cover_by_content(
@@ -214,6 +228,7 @@ def cover_by_content(
     powers: Powers,
     max_entries: int,
     report: Report,
+    terms: Terms = NO_TERMS,
 ) -> Cover | None:
     """Merge the pair whose separate sums are the loosest, of all pairs that fit into ``ibound``, until none fits.
 
@@ -223,24 +238,37 @@ def cover_by_content(
     Returns None if more than ``max_entries`` would be alive at once.
     """
     order = np.asarray(order, dtype=np.int64)
+    room = max_entries - 4 * len(edges) - int(np.exp2(terms.sizes).sum())
+    if room < 0 and terms.number:
+        return None
     tables = [np.array([J, -J, -J, J]) for J in weights.tolist()]
-    rule = _ByContent(ibound, fields[order], powers, max_entries - 4 * len(tables))
+    tables += [_parities(len(scope), weight) for scope, weight in terms.items()]
     try:
-        return _cover(order, edges, tables, rule, report)
+        return _cover(order, edges, terms, tables, _ByContent(ibound, fields[order], powers, room), report)
     except _NoRoomError:
         return None
 
 
-def _cover(order: IntArray, edges: IntArray, tables: Sequence[FloatArray], rule: _ByContent, report: Report) -> Cover:
+def _parities(size: int, weight: float) -> FloatArray:
+    """Return the table of a term: its weight times the product of the spins."""
+    table = np.array([weight if size % 2 == 0 else -weight])
+    for _ in range(size):
+        table = np.concatenate([table, -table])
+    return table
+
+
+def _cover(
+    order: IntArray, edges: IntArray, terms: Terms, tables: Sequence[FloatArray], rule: _ByContent, report: Report
+) -> Cover:
     n = len(order)
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
     waiting: list[list[_Function]] = [[] for _ in range(n)]
-    for e, (i, j) in enumerate(rank[edges].tolist()):
-        waiting[min(i, j)].append(_Function({i, j}, edges=[e], table=tables[e]))
+    for e, scope in enumerate([*rank[edges].tolist(), *ranked(terms, rank).scopes()]):
+        waiting[min(scope)].append(_Function(set(scope), given=[e], table=tables[e]))
     ranks: list[int] = []
     separators: list[list[int]] = []
-    edge_part, parent = np.zeros(len(edges), dtype=np.int64), list[int]()
+    part, parent = np.zeros(len(tables), dtype=np.int64), list[int]()
     for r in range(n):
         groups = rule.divide(r, waiting[r])
         waiting[r] = []
@@ -248,7 +276,7 @@ def _cover(order: IntArray, edges: IntArray, tables: Sequence[FloatArray], rule:
             separator, m = sorted(group.scope - {r}), len(ranks)
             if separator:
                 waiting[separator[0]].append(_Function(set(separator), children=[m], table=table))
-            edge_part[group.edges] = m
+            part[group.given] = m
             for child in group.children:
                 parent[child] = m
             ranks.append(r)
@@ -257,7 +285,8 @@ def _cover(order: IntArray, edges: IntArray, tables: Sequence[FloatArray], rule:
         report((r + 1) / n)
     start = np.cumsum([0, *(len(separator) for separator in separators)])
     flat = np.array([s for separator in separators for s in separator], dtype=np.int64)
-    return Cover(order, np.array(ranks, dtype=np.int64), start, flat, edge_part, np.array(parent, dtype=np.int64))
+    of_edges, of_terms = part[: len(edges)], part[len(edges) :]
+    return Cover(order, np.array(ranks, dtype=np.int64), start, flat, of_edges, of_terms, np.array(parent, np.int64))
 
 
 def _table_of(function: _Function) -> FloatArray:

@@ -89,7 +89,7 @@ def _draw(
     h, J, power = potentials
     x, log_f, log_q = drawn
     total, apart, up, down = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    index = np.empty(LANES, np.int64)
+    index, product = np.empty(LANES, np.int64), np.empty(LANES)
     for r in range(len(order.start) - 2, -1, -1):
         for lane in range(LANES):
             total[lane] = up[lane] = down[lane] = 0.0
@@ -102,6 +102,16 @@ def _draw(
                 if weight != 0.0:
                     for lane in range(LANES):
                         apart[lane] += weight * np.float64(np.int32(2 * x[other, lane] - 1))
+            for k in range(steps.term_start[t], steps.term_start[t + 1]):
+                for lane in range(LANES):
+                    product[lane] = steps.term_weight[k]
+                for bit in range(steps.width[t]):
+                    if (steps.term_mask[k] >> bit) & 1:
+                        other = order.pair_rank[steps.bit_start[t] + bit]
+                        for lane in range(LANES):
+                            product[lane] = product[lane] if x[other, lane] else -product[lane]
+                for lane in range(LANES):
+                    apart[lane] += product[lane]
             for lane in range(LANES):
                 total[lane] += apart[lane]
                 apart[lane] *= 2.0

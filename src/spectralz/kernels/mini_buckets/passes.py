@@ -5,10 +5,11 @@ by earlier spins. If they involve more than ``ibound`` spins in total, the bucke
 is eliminated from each one separately. For every state s of its separator, mini-bucket m leaves
 
     table_m(s) = w_m log sum over x_v of exp( f_m(x_v, s) / w_m ),
-    f_m(x_v, s) = x_v (h_m + sum_j J_mj s_j) + sum over children c of table_c(x_v, s),
+    f_m(x_v, s) = x_v (h_m + sum_j J_mj s_j + terms) + sum over children c of table_c(x_v, s),
 
 the power sum of weight w_m: the sum at 1, the maximum in the limit 0 from above, the minimum in the limit 0 from below.
-The h_m of one bucket add up to the spin's field, and the J_mj to the edge's weight. By Hoelder's inequality weights
+The h_m of one bucket add up to the spin's field, and the J_mj to the edge's weight. Terms of more than two spins, each
+its weight times the product of its other spins, belong to one mini-bucket as a whole. By Hoelder's inequality weights
 that add up to 1 give an upper bound on log Z if all are positive, and a lower bound if exactly one of them is.
 
 Each table is used by one mini-bucket, so the mini-buckets form a forest. Bit k of an index s is the k-th spin of the
@@ -31,7 +32,8 @@ from spectralz.kernels.forest import runs
 from spectralz.kernels.logsum import as_bits, as_float, exp_minus, log1p_exp_minus
 from spectralz.kernels.mini_buckets.branches import Branches
 from spectralz.kernels.mini_buckets.cover import LEAST_POWER, inverse_of, take_out
-from spectralz.kernels.mini_buckets.scopes import number_bits
+from spectralz.kernels.mini_buckets.scopes import number_bits, ragged, ranked, term_masks
+from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
@@ -61,6 +63,9 @@ class Steps(NamedTuple):
     child_start: IntArray
     child: IntArray
     child_mask: IntArray  # which bits of the separator are also in the child's table
+    term_start: IntArray  # most steps have no terms of three and more spins
+    term_mask: IntArray  # which bits of the separator are spins of the term
+    term_weight: FloatArray
 
 
 class Potentials(NamedTuple):
@@ -85,6 +90,8 @@ class Forest:
         For each spin of the model, the step that holds its field.
     edge_bit
         For each edge of the model, the place of its weight among the ``J`` of the steps.
+    term_place
+        For each term of the model with three and more spins, its place among the terms of the steps.
     pair_rank
         For each of the ``J``, the rank of the other spin.
     stacked, kept
@@ -97,13 +104,14 @@ class Forest:
     rank: IntArray
     field_step: IntArray
     edge_bit: IntArray
+    term_place: IntArray
     pair_rank: IntArray
     stacked: IntArray
     kept: IntArray
     branches: Branches
 
     @classmethod
-    def of_cover(cls, cover: Cover, edges: IntArray) -> Forest:
+    def of_cover(cls, cover: Cover, edges: IntArray, terms: Terms = NO_TERMS) -> Forest:
         """Put the mini-buckets into post-order and number their bits."""
         sequence, count = cover.sequence, len(cover.ranks)
         step_of = np.empty(count, dtype=np.int64)
@@ -115,7 +123,10 @@ class Forest:
         bit_start = np.concatenate([[0], np.cumsum(cover.widths[sequence])]).astype(np.int64)
         child_start, children = cover.children
         child_counts = np.diff(child_start)[sequence]
-        children = children[_ragged(child_start[:-1][sequence], child_counts)]
+        children = children[ragged(child_start[:-1][sequence], child_counts)]
+        masks = term_masks(cover.separator_start, cover.separators, ranked(terms, spin_rank), cover.term_part)
+        term_step = step_of[cover.term_part]
+        by_step = np.argsort(term_step, kind="stable")
         first = np.cumsum(cover.counts) - cover.counts
         steps = Steps(
             width=np.diff(bit_start),
@@ -123,6 +134,9 @@ class Forest:
             child_start=np.concatenate([[0], np.cumsum(child_counts)]).astype(np.int64),
             child=step_of[children],
             child_mask=mask[children],
+            term_start=np.concatenate([[0], np.cumsum(np.bincount(term_step, minlength=count))]).astype(np.int64),
+            term_mask=masks[by_step],
+            term_weight=terms.weight[by_step],
         )
         sizes = np.left_shift(np.int64(1), steps.width)
         stacked = _stack_places(steps, sizes)
@@ -131,7 +145,8 @@ class Forest:
             rank=cover.ranks[sequence],
             field_step=step_of[first[spin_rank]],
             edge_bit=bit_start[step_of[cover.edge_part]] + bit,
-            pair_rank=cover.separators[_ragged(cover.separator_start[:-1][sequence], steps.width)],
+            term_place=np.argsort(by_step),
+            pair_rank=cover.separators[ragged(cover.separator_start[:-1][sequence], steps.width)],
             stacked=stacked,
             kept=np.cumsum(sizes) - sizes,
             branches=Branches.of_steps(steps, sizes, stacked),
@@ -178,12 +193,6 @@ class _Scratch(NamedTuple):
     def for_tables(cls, sizes: IntArray) -> _Scratch:
         most = int(sizes.max(initial=1))
         return cls(np.empty(most), np.empty(most), np.empty(1 << BLOCK_BITS, dtype=np.int64))
-
-
-def _ragged(starts: IntArray, counts: IntArray) -> IntArray:
-    """Return starts[0], starts[0] + 1, ..., counts[0] of them, then those from starts[1] on, and so forth."""
-    ends = np.cumsum(counts)
-    return np.asarray(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts))
 
 
 def _stack_places(steps: Steps, sizes: IntArray) -> IntArray:
@@ -248,6 +257,8 @@ class Beliefs:
         For each step the beliefs that its spin is +1 and -1; their difference is the derivative with respect to ``h``.
     pair_mean
         The derivative with respect to each ``J``: the belief's mean of the product of the two spins.
+    term_mean
+        The derivative with respect to the weight of each term of three and more spins.
     entropy
         The derivative with respect to each power: the entropy of the step's spin given its separator.
     """
@@ -256,6 +267,7 @@ class Beliefs:
     up: FloatArray
     down: FloatArray
     pair_mean: FloatArray
+    term_mean: FloatArray
     entropy: FloatArray
 
 
@@ -266,15 +278,16 @@ def beliefs_of(forest: Forest, potentials: Potentials, report: Report) -> Belief
     ratios = np.empty(int(sizes.sum()))
     bound, tables = _run_forwards(forest, potentials, forest.branches.places, ratios, lambda done: report(done / 2))
     out, pair_mean = np.empty((3, forest.count)), np.empty(len(forest.pair_rank))
+    term_mean = np.empty(len(steps.term_weight))
 
     def run(begin: int, end: int) -> None:
         scratch = _Scratch.for_tables(sizes)
         for a, b in reversed(runs(sizes[begin:end], ENTRIES_PER_REPORT)):
-            _backwards(steps, begin + a, begin + b, tables, scratch, out, pair_mean)
+            _backwards(steps, begin + a, begin + b, tables, scratch, out, pair_mean, term_mean)
 
     forest.branches.run_backwards(run, lambda done: report((1 + done) / 2))
     up, down, entropy = out
-    return Beliefs(bound, up, down, pair_mean, entropy)
+    return Beliefs(bound, up, down, pair_mean, term_mean, entropy)
 
 
 def contrasts_of(forest: Forest, potentials: Potentials) -> FloatArray:
@@ -301,12 +314,16 @@ def fill(
     """Write f_t of the two states of its spin, for all states of the separator."""
     width = steps.width[t]
     plus[0] = h[t]
-    for bit in range(width):
-        weight = J[steps.bit_start[t] + bit]
-        half = 1 << bit
-        for i in range(half):
-            plus[half + i] = plus[i] + weight
-            plus[i] -= weight
+    if steps.term_start[t] == steps.term_start[t + 1]:
+        for bit in range(width):
+            weight = J[steps.bit_start[t] + bit]
+            half = 1 << bit
+            for i in range(half):
+                plus[half + i] = plus[i] + weight
+                plus[i] -= weight
+    else:
+        write_coefficients(steps, t, J, plus)
+        sum_products(plus, width)
     for i in range(1 << width):
         minus[i] = -plus[i]
     low = width if width < BLOCK_BITS else BLOCK_BITS
@@ -319,6 +336,41 @@ def fill(
             for i in range(1 << low):
                 minus[begin + i] += tables[base + places[i]]
                 plus[begin + i] += tables[base + places[i] + 1]
+
+
+@inner
+def write_coefficients(steps: Steps, t: int, J: FloatArray, out: FloatArray) -> None:
+    """Write the weights of a step's pairs and terms to the places of their bits; that of the field is there."""
+    for i in range(1, 1 << steps.width[t]):
+        out[i] = 0.0
+    for bit in range(steps.width[t]):
+        out[1 << bit] = J[steps.bit_start[t] + bit]
+    for k in range(steps.term_start[t], steps.term_start[t + 1]):
+        out[steps.term_mask[k]] = steps.term_weight[k]
+
+
+@inner
+def sum_products(values: FloatArray, width: int) -> None:
+    """Replace the coefficients of all products of spins by the sums, state by state (a Walsh transform)."""
+    for bit in range(width):
+        half = 1 << bit
+        for first in range(0, 1 << width, 2 * half):
+            for i in range(first, first + half):
+                a, b = values[i], values[half + i]
+                values[i] = a - b
+                values[half + i] = a + b
+
+
+@inner
+def sum_states(values: FloatArray, width: int) -> None:
+    """Replace numbers of all states by their sums times each product of spins; the transpose of sum_products."""
+    for bit in range(width):
+        half = 1 << bit
+        for first in range(0, 1 << width, 2 * half):
+            for i in range(first, first + half):
+                a, b = values[i], values[half + i]
+                values[i] = a + b
+                values[half + i] = b - a
 
 
 @inner
@@ -341,14 +393,16 @@ def _units(steps: Steps, t: int, h: FloatArray, J: FloatArray, power: FloatArray
     The derivatives of a power sum with respect to its terms are probabilities, also at a negative power; maxima and
     minima are its limits. So it is non-expansive, and the errors of all steps only add up. A step with d bits and c
     children makes d + c + 8 roundings of numbers no larger than its own weights, |w| log 2 and its children's tables,
-    whose greatest entries are in ``span``. Another 8 units account for the logarithm, which is multiplied by w, and for
-    powers that add up to 1 only up to rounding: the derivative of a table with respect to its power is an entropy, at
-    most log 2.
+    whose greatest entries are in ``span``; terms are added together with the pairs, bit by bit. Another 8 units account
+    for the logarithm, which is multiplied by w, and for powers that add up to 1 only up to rounding: the derivative of
+    a table with respect to its power is an entropy, at most log 2.
     """
     scale = max(abs(power[t]), 1.0)
     size = abs(h[t]) + 0.7 * scale
     for k in range(steps.bit_start[t], steps.bit_start[t + 1]):
         size += abs(J[k])
+    for k in range(steps.term_start[t], steps.term_start[t + 1]):
+        size += abs(steps.term_weight[k])
     for k in range(steps.child_start[t], steps.child_start[t + 1]):
         size += span[steps.child[k]]
     roundings = steps.width[t] + steps.child_start[t + 1] - steps.child_start[t] + 8.0
@@ -393,7 +447,14 @@ def _forwards(
 
 @compiled_in_any_order
 def _backwards(
-    steps: Steps, begin: int, end: int, tables: Tables, scratch: _Scratch, out: FloatArray, pair_mean: FloatArray
+    steps: Steps,
+    begin: int,
+    end: int,
+    tables: Tables,
+    scratch: _Scratch,
+    out: FloatArray,
+    pair_mean: FloatArray,
+    term_mean: FloatArray,
 ) -> None:
     """Undo steps end to begin: each finds its belief in place of its table, and leaves those of its children.
 
@@ -442,6 +503,13 @@ def _backwards(
         # The mean of the product of the spin with each spin of the separator; this overwrites ``plus``.
         for i in range(size):
             plus[i] -= minus[i]
+        if steps.term_start[t] < steps.term_start[t + 1]:
+            sum_states(plus, width)
+            for bit in range(width):
+                pair_mean[steps.bit_start[t] + bit] = plus[1 << bit]
+            for k in range(steps.term_start[t], steps.term_start[t + 1]):
+                term_mean[k] = plus[steps.term_mask[k]]
+            continue
         for bit in range(width - 1, -1, -1):
             half = 1 << bit
             total = 0.0

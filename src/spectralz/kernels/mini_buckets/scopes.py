@@ -10,31 +10,56 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled_late
+from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
 
 
 def divide_by_scope(
-    order: IntArray, edges: IntArray, ibound: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Return ranks, separators (where each begins, and all), the mini-bucket of each edge, and the parents."""
+    order: IntArray, edges: IntArray, ibound: int, terms: Terms = NO_TERMS
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Return ranks, separators (where each begins, and all), the mini-buckets of edges and of terms, and the parents.
+
+    No term may have more than ``ibound`` spins.
+    """
     n, count = len(order), len(edges)
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
     pairs = np.sort(rank[edges], axis=1) if count else np.empty((0, 2), dtype=np.int64)
-    by_early = np.argsort(pairs[:, 0], kind="stable")
-    functions = _Functions(n, pairs[by_early])
+    by_rank = ranked(terms, rank)
+    given = count + terms.number
+    size = np.concatenate([np.full(count, 2), terms.sizes])
+    scope = np.concatenate([pairs.ravel(), by_rank.spin])
+    start = np.cumsum(size) - size
+    by_early = np.argsort(scope[start], kind="stable")
+    functions = _Functions(n, size[by_early], scope[ragged(start[by_early], size[by_early])])
     functions.divide(min(ibound, n))
     start, home, ranks = (array[: functions.made] for array in (functions.start, functions.home, functions.rank))
-    edge_part = np.empty(count, dtype=np.int64)
-    edge_part[by_early] = home[:count]
-    separator_start = np.append(start[count:], functions.used) - 2 * count
-    return ranks[count:], separator_start, functions.scopes[2 * count : functions.used], edge_part, home[count:]
+    part = np.empty(given, dtype=np.int64)
+    part[by_early] = home[:given]
+    first = len(scope)
+    separator_start = np.append(start[given:], functions.used) - first
+    separators = functions.scopes[first : functions.used]
+    return ranks[given:], separator_start, separators, part[:count], part[count:], home[given:]
+
+
+def ranked(terms: Terms, rank: IntArray) -> Terms:
+    """Return the terms with the ranks of their spins, those of each term ascending."""
+    scope = rank[terms.spin]
+    return terms._replace(spin=scope[np.lexsort((scope, terms.term_of_spin()))])
+
+
+def ragged(starts: IntArray, counts: IntArray) -> IntArray:
+    """Return starts[0], starts[0] + 1, ..., counts[0] of them, then those from starts[1] on, and so forth."""
+    ends = np.cumsum(counts)
+    return np.asarray(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts))
 
 
 class _Functions:
-    """The functions of all buckets: first the edges, sorted by their earlier spins, then the tables of mini-buckets.
+    """The functions of all buckets: first those given, by their earliest spins, then the tables of mini-buckets.
+
+    Given are edges and terms of more spins; those of one bucket are in the order in which they are given.
 
     The scope of a function has ``width`` spins from ``start`` on in ``scopes``, ascending; the first is the one whose
     bucket it waits for. ``rank`` is the spin of the mini-bucket that left it. ``home`` is the mini-bucket that takes it
@@ -42,28 +67,27 @@ class _Functions:
     ``tail``, linked by ``following``.
     """
 
-    def __init__(self, n: int, pairs: IntArray) -> None:
-        edges = len(pairs)
-        self.made, self.used = edges, 2 * edges
-        room = n + 2 * edges
+    def __init__(self, n: int, sizes: IntArray, scopes: IntArray) -> None:
+        given, starts = len(sizes), np.cumsum(sizes) - sizes
+        self.made, self.used = given, len(scopes)
+        room = n + 2 * given
         self.start, self.width, self.rank, self.home, self.following = (np.full(room, -1) for _ in range(5))
-        self.scopes = np.full(2 * room, -1)
-        self.start[:edges], self.width[:edges] = np.arange(0, 2 * edges, 2), 2
-        self.scopes[: 2 * edges] = pairs.ravel()
-        self.waiting = np.bincount(pairs[:, 0], minlength=n)
+        self.scopes = np.concatenate([scopes, np.full(2 * (n + given), -1)])
+        self.start[:given], self.width[:given] = starts, sizes
+        self.waiting = np.bincount(scopes[starts], minlength=n)
         end = np.cumsum(self.waiting)
         self.head = np.where(self.waiting > 0, end - self.waiting, -1)
         self.tail = np.where(self.waiting > 0, end - 1, -1)
-        self.following[:edges] = np.arange(1, edges + 1)
+        self.following[:given] = np.arange(1, given + 1)
         self.following[self.tail[self.tail >= 0]] = -1
 
     def divide(self, most: int) -> None:
         """Divide all buckets into mini-buckets of at most ``most`` spins."""
-        r, edges = 0, self.made
+        r, given = 0, self.made
         while True:
             lists = self.head, self.tail, self.waiting, self.following
             tables = self.start, self.width, self.scopes, self.rank, self.home
-            r, self.made, self.used = _divide(most, r, edges, self.made, self.used, *lists, *tables)
+            r, self.made, self.used = _divide(most, r, given, self.made, self.used, *lists, *tables)
             if r == len(self.head):
                 return
             for name in ("start", "width", "scopes", "rank", "home", "following"):
@@ -71,11 +95,11 @@ class _Functions:
                 setattr(self, name, np.concatenate([array, np.full(len(array) + most, -1)]))
 
 
-@compiled_late(lambda most, r, edges, made, *_: 8 * most * made)
+@compiled_late(lambda most, r, given, made, *_: 8 * most * made)
 def _divide(
     most: int,
     r: int,
-    edges: int,
+    given: int,
     made: int,
     used: int,
     head: IntArray,
@@ -98,7 +122,7 @@ def _divide(
         if made + waiting[r] >= len(start) or used + (waiting[r] + 1) * most > len(scopes):
             break
         end = made
-        for wide in range(widest, 0, -1):  # the widest first, edges before tables, in the order of the list
+        for wide in range(widest, 0, -1):  # the widest first, those given before tables, in the order of the list
             f = head[r]
             while f >= 0:
                 if width[f] == wide:
@@ -120,7 +144,7 @@ def _divide(
                     if g == end:
                         start[g], width[g] = used + (g - made) * most, 0
                         end += 1
-                    home[f] = g - edges
+                    home[f] = g - given
                     # Merge the two scopes from behind; once none is lacking, the others are in place.
                     a, b = start[g] + width[g] - 1, start[f] + wide - 1
                     width[g] += lacks
@@ -245,3 +269,16 @@ def _number_bits(
                 while separators[at + bit] != separators[k]:
                     bit += 1
                 mask[m] |= 1 << bit
+
+
+def term_masks(start: IntArray, separators: IntArray, terms: Terms, part: IntArray) -> IntArray:
+    """Return the bits that the other spins of each term, given by rank, have in its mini-bucket's separator."""
+    later = np.ones(len(terms.spin), dtype=np.bool_)
+    later[terms.start[:-1]] = False
+    of_entry, n = terms.term_of_spin()[later], int(separators.max(initial=0)) + 1
+    # All separators one after the other ascend, if they are told apart.
+    keys = np.repeat(np.arange(len(start) - 1), np.diff(start)) * n + separators
+    bit = np.searchsorted(keys, part[of_entry] * n + terms.spin[later]) - start[part[of_entry]]
+    masks = np.zeros(terms.number, dtype=np.int64)
+    np.bitwise_or.at(masks, of_entry, np.left_shift(np.int64(1), bit))
+    return masks

@@ -1,8 +1,9 @@
 """Tighten the bound of weighted mini-buckets over their weights and over the functions that they share.
 
 Liu and Ihler (ICML 2011): by Hoelder's inequality the bound holds for all weights of a bucket that add up to 1, and for
-every way to divide a field or a coupling between the mini-buckets that could hold it (cost shifting). With positive
-weights it is an upper bound; with one positive weight in each bucket and all others negative it is a lower one.
+every way to divide a field or a coupling between the mini-buckets that could hold it (cost shifting); terms of more
+spins are not divided. With positive weights it is an upper bound; with one positive weight in each bucket and all
+others negative it is a lower one.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class _Objective:
 
     def __init__(self, forest: Forest, start: Potentials) -> None:
         self.forest, self.start = forest, start
-        used = np.abs(start.J[forest.edge_bit])
+        used = np.abs(np.concatenate([start.J[forest.edge_bit], forest.steps.term_weight]))
         self.scale = max(1.0, float(used.max(initial=0.0)))
         is_split = np.bincount(forest.rank)[forest.rank] > 1
         self.fields = _Groups(np.flatnonzero(is_split), forest.rank[is_split])

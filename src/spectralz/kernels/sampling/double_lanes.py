@@ -33,7 +33,7 @@ def _uniform(state: RandomArray, lane: int) -> Any:
 
 
 @inner
-def _drawn(log_odds: float, state: RandomArray, lane: int) -> Any:
+def drawn_in_double(log_odds: float, state: RandomArray, lane: int) -> Any:
     """Draw a spin that is +1 with the given log-odds."""
     # P(x = the likely side) = 1 / (1 + exp(-|log-odds|))
     unlikely = exp_minus(abs(log_odds))
@@ -46,7 +46,7 @@ def draw_spins_in_double(x: SpinArray, state: RandomArray, field: FloatArray) ->
     """Draw independent spins with the given fields into ``x``, (n, 64)."""
     for i in range(len(x)):
         for lane in range(LANES):
-            x[i, lane] = _drawn(2.0 * field[i], state, lane)
+            x[i, lane] = drawn_in_double(2.0 * field[i], state, lane)
 
 
 @compiled
@@ -78,7 +78,7 @@ def sweep_sparse_in_double(
                         x[i, lane] = np.int8(1) if log_odds[lane] > 0.0 else np.int8(-1)
                     continue
                 for lane in range(LANES):
-                    x[i, lane] = _drawn(log_odds[lane], state, lane)
+                    x[i, lane] = drawn_in_double(log_odds[lane], state, lane)
         record_energies(x, path, energies, k)
     return energies
 
@@ -103,7 +103,7 @@ def sweep_dense_in_double(
                     if abs(log_odds) > CERTAIN:
                         spin = np.int8(1) if log_odds > 0.0 else np.int8(-1)
                     else:
-                        spin = _drawn(log_odds, state, lane)
+                        spin = drawn_in_double(log_odds, state, lane)
                     if spin != x[i, lane]:
                         change = 2.0 * np.float64(np.int32(spin))
                         x[i, lane] = spin

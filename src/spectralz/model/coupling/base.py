@@ -184,6 +184,14 @@ class Coupling(ABC):
         """Return the number of each spin's connected component, counted in order of their smallest spins."""
         return self.written_out.component_labels()
 
+    def components(self) -> list[IntArray]:
+        """Return the spins of each connected component, in order of their smallest spin."""
+        label = self.component_labels()
+        count = int(label.max(initial=-1)) + 1
+        grouped = np.argsort(label, kind="stable").astype(np.int64)
+        bounds = np.searchsorted(label[grouped], np.arange(1, count))
+        return sorted(np.split(grouped, bounds), key=lambda spins: int(spins[0])) if self.n else []
+
     def without_diagonal(self) -> Entries:
         """Return a copy of the entries whose diagonal is zero."""
         return self.written_out.without_diagonal()

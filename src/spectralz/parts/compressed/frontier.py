@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.compressed.placing import Steps
-    from spectralz.kernels.messages import Graph
+    from spectralz.kernels.propagation.messages import Graph
     from spectralz.model import FloatArray, Ising
 
 # A name, the spins in order of arrival, and the coordinate by which their chain is sorted, if any.
@@ -176,7 +176,7 @@ def plan(model: Ising, order: str | tuple[int, ...] = "best", bond: int = 32) ->
     >>> found.width <= 11, found.operations(8) < found.operations(16)
     (True, True)
     """
-    from spectralz.kernels.messages import graph_of
+    from spectralz.kernels.propagation.messages import graph_of
 
     graph = graph_of(model.n, model.edges()[0])
     if not isinstance(order, str):
@@ -201,7 +201,7 @@ def largest_layer(model: Ising) -> int:
     >>> largest_layer(sz.generators.grid(side=10, strength=1.0, seed=0))
     10
     """
-    from spectralz.kernels.messages import graph_of
+    from spectralz.kernels.propagation.messages import graph_of
 
     graph = graph_of(model.n, model.edges()[0])
     distance = distances_from_an_end(graph.start, graph.source)

@@ -1,6 +1,7 @@
 """Sum exactly over slices: some spins are fixed to each of their states in turn, and the others eliminated.
 
-A fixed spin adds to the fields of its neighbors, so that all slices are one program with different fields. Slices are
+A fixed spin adds to the fields of its neighbors, and turns the signs of terms of more spins, so that all slices are one
+program with different fields and signs. Slices are
 summed in threads and combined in order, so the answer does not depend on the number of threads.
 """
 
@@ -10,9 +11,10 @@ import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from spectralz._support.progress import report
 from spectralz._support.threads import thread_count
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.elimination.segments import Segments
     from spectralz.kernels.elimination.slicing import SlicedTree
-    from spectralz.model import FloatArray, IntArray, Ising
+    from spectralz.model import FloatArray, IntArray, Model
 
 T = TypeVar("T")
 # Slices are given to threads in batches, so that few answers wait to be combined.
@@ -46,7 +48,8 @@ class _StoppedError(Exception):
 class _Slices:
     """The slices of one component: their program and how their fields and weights depend on the fixed spins.
 
-    Edges that cross lead from a fixed spin to one that is eliminated; those inside join two fixed spins.
+    Edges that cross lead from a fixed spin to one that is eliminated; those inside join two fixed spins. Terms of more
+    spins are outside unless all their spins are fixed.
     """
 
     J: FloatArray
@@ -59,11 +62,14 @@ class _Slices:
     crossing_step: IntArray
     inside: IntArray
     inside_pairs: tuple[IntArray, IntArray]
+    fixed_parts: sp.csr_array[Any]  # of terms x fixed spins: 1 if a spin is in a term
+    term_weight: FloatArray
+    is_inside: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, model: Ising, plan: SlicedTree) -> _Slices:
+    def of(cls, model: Model, plan: SlicedTree) -> _Slices:
         edges, J = model.edges()
-        program = Program.of_tree(plan.tree, edges, J, model.field)
+        program = Program.of_tree(plan.tree, edges, J, model.field, model.higher)
         fixed = np.array(plan.fixed, dtype=np.int64)
         place, rank = np.full((2, model.n), -1, dtype=np.int64)
         place[fixed], rank[program.spin] = np.arange(len(fixed)), np.arange(program.steps)
@@ -73,22 +79,37 @@ class _Slices:
         inside = np.flatnonzero((first >= 0) & (second >= 0))
         crossing_fixed, crossing_step = np.maximum(first, second)[crossing], rank[other[crossing]]
         field, pairs = np.asarray(model.field)[fixed], (first[inside], second[inside])
-        return cls(J, plan.slices, program, fixed, field, crossing, crossing_fixed, crossing_step, inside, pairs)
+        terms = model.higher
+        where = place[terms.spin]
+        is_fixed = where >= 0
+        in_fixed = (np.ones(int(is_fixed.sum())), (terms.term_of_spin()[is_fixed], where[is_fixed]))
+        parts = sp.csr_array(in_fixed, shape=(terms.number, len(fixed)))
+        of_terms = parts, terms.weight, np.asarray(parts.sum(axis=1)).ravel() == terms.sizes
+        crossed = crossing, crossing_fixed, crossing_step
+        return cls(J, plan.slices, program, fixed, field, *crossed, inside, pairs, *of_terms)
 
     def state(self, number: int) -> NDArray[np.int64]:
         """Return the state of the fixed spins in slice ``number``."""
         return 2 * ((number >> np.arange(len(self.fixed))) & 1) - 1
 
+    def signs(self, x: NDArray[np.int64]) -> FloatArray:
+        """Return the product of the fixed spins of each term of more spins."""
+        return np.asarray(1.0 - 2.0 * ((self.fixed_parts @ (x < 0)) % 2.0))
+
     def weight_of_fixed(self, x: NDArray[np.int64]) -> float:
         """Return the log-weight of the fixed spins among themselves."""
         i, j = self.inside_pairs
-        return math.fsum([*(self.field * x).tolist(), *(self.J[self.inside] * x[i] * x[j]).tolist()])
+        of_terms = (self.term_weight * self.signs(x))[self.is_inside]
+        return math.fsum(
+            [*(self.field * x).tolist(), *(self.J[self.inside] * x[i] * x[j]).tolist(), *of_terms.tolist()]
+        )
 
     def in_slice(self, x: NDArray[np.int64]) -> Program:
-        """Return the program with the fields that it has with the fixed spins in state ``x``."""
-        field = self.program.field.copy()
+        """Return the program with the fields and signs that it has with the fixed spins in state ``x``."""
+        field, program = self.program.field.copy(), self.program
         np.add.at(field, self.crossing_step, self.J[self.crossing] * x[self.crossing_fixed])
-        return replace(self.program, field=field)
+        term_weight = program.term_weight * self.signs(x)[program.term_index]
+        return replace(program, field=field, term_weight=term_weight)
 
     def rounding_bound(self, largest: float) -> float:
         """Bound the rounding error of log Z, if no slice's log Z is larger than ``largest`` in size.
@@ -101,6 +122,7 @@ class _Slices:
         count = np.bincount(self.crossing_step, minlength=len(size))
         np.add.at(size, self.crossing_step, np.abs(self.J[self.crossing]))
         inside = float(np.abs(self.field).sum() + np.abs(self.J[self.inside]).sum())
+        inside += float(np.abs(self.term_weight[self.is_inside]).sum())
         units = float((count * size).sum()) + 3.0 * inside + 4.0 * largest
         units += ROUNDINGS_OF_SUM + 2.0 * len(self.fixed)
         return replace(self.program, field=size).rounding_bound() + 1.01 * UNIT_ROUNDOFF * units
@@ -135,7 +157,7 @@ class _Slices:
                 raise
 
 
-def log_z_of_slices(model: Ising, plan: SlicedTree, max_memory: int) -> tuple[float, float]:
+def log_z_of_slices(model: Model, plan: SlicedTree, max_memory: int) -> tuple[float, float]:
     """Return log Z of a sliced component, and a bound on its rounding error."""
     slices = _Slices.of(model, plan)
     _, weights, logs = np.array(list(slices.summed(log_z_of_program, 8 * plan.tree.peak, max_memory))).T
@@ -143,7 +165,7 @@ def log_z_of_slices(model: Ising, plan: SlicedTree, max_memory: int) -> tuple[fl
 
 
 def means_of_slices(
-    model: Ising, plan: SlicedTree, segments: Segments, max_memory: int
+    model: Model, plan: SlicedTree, segments: Segments, max_memory: int
 ) -> tuple[ProgramMarginals, float]:
     """Return log Z and means of a sliced component, the slices averaged by weight, and the rounding error of log Z."""
     slices = _Slices.of(model, plan)
@@ -151,11 +173,11 @@ def means_of_slices(
     i, j = slices.inside_pairs
 
     def work(program: Program, heed_stop: Report) -> ProgramMarginals:
-        return marginals_of_program(program, segments, model.n, edge_count, heed_stop)
+        return marginals_of_program(program, segments, model.n, edge_count, heed_stop, model.higher.number)
 
     top, total, largest = -math.inf, 0.0, 0.0
     values = []
-    up, down, pair_mean = np.zeros(model.n), np.zeros(model.n), np.zeros(edge_count)
+    up, down, pair_mean = np.zeros(model.n), np.zeros(model.n), np.zeros(edge_count + model.higher.number)
     spins = slices.program.spin
     for number, weight, means in slices.summed(work, segments.memory, max_memory):
         x = slices.state(number)
@@ -173,7 +195,9 @@ def means_of_slices(
         down[spins] += share * means.down[spins]
         up[slices.fixed] += share * (x > 0)
         down[slices.fixed] += share * (x < 0)
-        pair_mean += share * means.pair_mean
+        pair_mean[:edge_count] += share * means.pair_mean[:edge_count]
+        products = np.where(slices.is_inside, 1.0, means.pair_mean[edge_count:])
+        pair_mean[edge_count:] += share * slices.signs(x) * products
         other = spins[slices.crossing_step]
         pair_mean[slices.crossing] += share * x[slices.crossing_fixed] * (means.up[other] - means.down[other])
         pair_mean[slices.inside] += share * x[i] * x[j]

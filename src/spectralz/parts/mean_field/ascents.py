@@ -11,11 +11,12 @@ from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import Couplings, frozen
+from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Ising, Model
 
 # Between two looks at the clock at least one sweep is made, at most this many, and no more than read this many entries
 # of the coupling (some tens of milliseconds).
@@ -35,19 +36,21 @@ def ascend_in_time(
     max_iter: int,
     tol: float,
     tell: Callable[[int], None] = lambda _: None,
+    higher: Terms = NO_TERMS,
 ) -> tuple[int, float]:
     """Climb the bound from the fields ``h``, in place, until no mean changes by more than ``tol`` or the time is up.
 
     Returns the number of sweeps, at least one, and the largest change of a mean in the last one. ``tell`` is called
     with the number of sweeps made.
     """
-    from spectralz.kernels.mean_field import ascend
+    from spectralz.kernels.mean_field import TermsBySpin, ascend
 
-    entries = len(couplings.data)
+    terms = TermsBySpin.of(higher, len(h))
+    entries = len(couplings.data) + terms.entries
     piece = int(min(max(ENTRIES_PER_LOOK // max(entries, 1), 1), SWEEPS_PER_LOOK))
     sweeps, change = 0, 0.0
     while sweeps < max_iter:
-        made, change = ascend(h, theta, couplings, min(piece, max_iter - sweeps), tol)
+        made, change = ascend(h, theta, couplings, min(piece, max_iter - sweeps), tol, terms)
         sweeps += made
         clock.charge(made * (entries + costs.MEAN_FIELD_SPIN * len(h)))
         tell(sweeps)
@@ -56,7 +59,9 @@ def ascend_in_time(
     return sweeps, change
 
 
-def annealed_fields(theta: FloatArray, couplings: Couplings, rng: np.random.Generator | None = None) -> FloatArray:
+def annealed_fields(
+    theta: FloatArray, couplings: Couplings, rng: np.random.Generator | None = None, higher: Terms = NO_TERMS
+) -> FloatArray:
     """Return fields to start from: those that mean field reaches from zero at falling temperatures.
 
     With a random generator, fields are perturbed slightly before each.
@@ -66,7 +71,8 @@ def annealed_fields(theta: FloatArray, couplings: Couplings, rng: np.random.Gene
         if rng is not None:
             h += NOISE * rng.standard_normal(len(h))
         colder = couplings._replace(data=frozen(beta * couplings.data))
-        ascend_in_time(h, beta * theta, colder, SWEEPS_PER_BETA, 1e-3)
+        colder_terms = higher._replace(weight=frozen(beta * higher.weight))
+        ascend_in_time(h, beta * theta, colder, SWEEPS_PER_BETA, 1e-3, higher=colder_terms)
         if deadline.is_past():
             break
     return h
@@ -99,11 +105,11 @@ def bounds_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[F
     return values, UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * np.abs(values))
 
 
-def bound_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[float, float]:
+def bound_at(h: FloatArray, theta: FloatArray, couplings: Couplings, higher: Terms = NO_TERMS) -> tuple[float, float]:
     """Return the bound on log Z, without constants, at the means of the fields ``h``, and its rounding error."""
     from spectralz.kernels.mean_field import bound
 
-    value, sizes = bound(h, theta, couplings)
+    value, sizes = bound(h, theta, couplings, higher)
     return value, UNIT_ROUNDOFF * ((couplings.longest_row + 16.0) * sizes + 4.0 * abs(value))
 
 
@@ -128,8 +134,8 @@ def bound_on_device(model: Ising, starts: FloatArray, device: Any) -> float:
     return max(bound_of_model(model, couplings, np.ascontiguousarray(column))[1] for column in ends.T)
 
 
-def bound_of_model(model: Ising, couplings: Couplings, h: FloatArray) -> tuple[float, float]:
+def bound_of_model(model: Model, couplings: Couplings, h: FloatArray) -> tuple[float, float]:
     """Return the bound on log Z of a model, including constants, and the same minus its rounding error."""
-    value, rounding = bound_at(h, model.field, couplings)
+    value, rounding = bound_at(h, model.field, couplings, model.higher)
     log_z = value + model.constant
     return log_z, log_z - rounding - 4.0 * UNIT_ROUNDOFF * abs(model.constant) - model.rounding

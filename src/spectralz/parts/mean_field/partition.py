@@ -19,7 +19,7 @@ from spectralz.kernels.block_trees import block_separators, grow_blocks
 from spectralz.kernels.coupling import Couplings, frozen
 from spectralz.kernels.elimination.best_order import best_order
 from spectralz.kernels.elimination.order import adjacency_of
-from spectralz.kernels.messages import Graph, graph_of
+from spectralz.kernels.propagation.messages import Graph, graph_of
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.parts.compressed.frontier import corners, distances_from_an_end
 

@@ -197,7 +197,8 @@ class StructuredMeanField:
         self._up[spins] = self._down[spins] = 0.0
         edges = self._pair_edge[steps.pair_start[run.begin] : steps.pair_start[run.end]]
         self.pair_mean[edges] = 0.0
-        marginals = Marginals(self.partition.order, self._pair_edge, self._up, self._down, self.pair_mean)
+        no_terms = np.empty(0, dtype=np.int64)
+        marginals = Marginals(self.partition.order, self._pair_edge, no_terms, self._up, self._down, self.pair_mean)
         backward(steps, run.begin, run.end, tables, self._block, self._bar, marginals)
         whole = self._up[spins] + self._down[spins]
         self._up[spins] /= whole
@@ -258,6 +259,9 @@ def _steps_of(partition: Partition, edges: IntArray, weights: FloatArray, is_cut
         child_start=_starts(parent, n),
         child_slot=children,
         child_mask=mask,
+        term_start=np.zeros(n + 1, dtype=np.int64),
+        term_mask=np.empty(0, dtype=np.int64),
+        term_weight=np.empty(0),
     )
     return steps, pair_edge
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.cover import Cover
     from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials
     from spectralz.kernels.mini_buckets.tightening import Tightening
-    from spectralz.model import IntArray, Ising
+    from spectralz.model import IntArray, Model
 
 ORDER_NAMES = ("best", "narrow", "min-degree", "min-fill", "banded")
 PARTITIONS = ("scope", "content")
@@ -52,12 +52,12 @@ class Prepared:
         """Whether no bucket had to be split."""
         return not self.cover.splits
 
-    def details(self, model: Ising, *, keep: bool) -> dict[str, Any]:
+    def details(self, model: Model, *, keep: bool) -> dict[str, Any]:
         """Return its entries for the details of a result."""
         cover = self.cover
         listed: dict[str, Any] = {}
         if model.n <= MOST_LISTED:
-            listed = {"order": cover.order.tolist(), "buckets": cover.buckets(model.edges()[0])}
+            listed = {"order": cover.order.tolist(), "buckets": cover.buckets(model.edges()[0], model.higher)}
         return {
             **listed,
             "order_name": self.order_name,
@@ -108,11 +108,12 @@ class Division:
         """Bytes that tables may take."""
         return int(self.options.max_memory)
 
-    def prepare(self, model: Ising, *, keep: bool) -> list[Prepared]:
+    def prepare(self, model: Model, *, keep: bool) -> list[Prepared]:
         """Divide the buckets along one order or each of several; the order with the tightest bound comes first.
 
         ``keep`` says whether there must be room for all tables at once.
         """
+        self._refuse_large_terms(model)
         orders = self._orders(model)
         candidates: list[Prepared] = []
         for k, (name, order) in enumerate(orders.items()):
@@ -128,7 +129,15 @@ class Division:
         sign = -1.0 if self.is_lower else 1.0
         return sorted(candidates, key=lambda prepared: sign * prepared.bound.value)
 
-    def _orders(self, model: Ising) -> dict[str, IntArray]:
+    def _refuse_large_terms(self, model: Model) -> None:
+        """Refuse a model with a term that no mini-bucket can hold."""
+        name, ibound, largest = self.options.name, self.options.ibound, model.higher.largest
+        if largest > ibound:
+            raise OptionError(
+                f"{name} with ibound {ibound} cannot hold terms of {largest} spins: give ibound={largest} or more"
+            )
+
+    def _orders(self, model: Model) -> dict[str, IntArray]:
         """Return the orders to try, by name."""
         from spectralz.kernels.mini_buckets.order import orders_of
 
@@ -137,47 +146,47 @@ class Division:
             if len(wanted) != model.n:
                 raise OptionError(f"order names {len(wanted)} spins; the model has {model.n}, name each once")
             return {"given": np.array(wanted, dtype=np.int64)}
-        edges, J = model.edges()
+        (edges, J), higher = model.edges(), model.higher
         strengths = np.zeros(model.n)
         np.add.at(strengths, edges.ravel(), np.repeat(np.abs(J), 2))
-        return orders_of(wanted, model.components(), edges, strengths, self.options.ibound)
+        np.add.at(strengths, higher.spin, np.repeat(np.abs(higher.weight), higher.sizes))
+        return orders_of(wanted, model.components(), model.graph, strengths, self.options.ibound)
 
-    def _cover(self, model: Ising, order: IntArray) -> Cover | None:
+    def _cover(self, model: Model, order: IntArray) -> Cover | None:
         """Divide all buckets; None if that alone takes more than the available memory."""
         from spectralz.kernels.mini_buckets.cover import cover_by_content, cover_by_scope
 
         edges, J = model.edges()
         if self.options.partition == "scope":
-            return cover_by_scope(order, edges, self.options.ibound)
-        entries = self.max_memory // ENTRY_BYTES
-        return cover_by_content(
-            order, edges, J, model.field, self.options.ibound, self.powers, entries, reporter_of("dividing buckets")
-        )
+            return cover_by_scope(order, edges, self.options.ibound, model.higher)
+        entries, tell = self.max_memory // ENTRY_BYTES, reporter_of("dividing buckets")
+        ibound, powers = self.options.ibound, self.powers
+        return cover_by_content(order, edges, J, model.field, ibound, powers, entries, tell, model.higher)
 
-    def _run_once(self, model: Ising, name: str, cover: Cover) -> Prepared:
+    def _run_once(self, model: Model, name: str, cover: Cover) -> Prepared:
         from spectralz.kernels.mini_buckets.passes import Forest, bound_of
 
         edges, J = model.edges()
-        forest = Forest.of_cover(cover, edges)
+        forest = Forest.of_cover(cover, edges, model.higher)
         potentials = forest.potentials(model.field, J, self.powers)
         if self.revised is not None and cover.splits:
             potentials = self.revised(forest, potentials)
         return Prepared(name, cover, forest, potentials, bound_of(forest, potentials, reporter_of("eliminating spins")))
 
-    def _refusal(self, model: Ising, order: IntArray, keep: bool) -> str:
+    def _refusal(self, model: Model, order: IntArray, keep: bool) -> str:
         """Return the error that names what is needed and the largest ibound that fits."""
         from spectralz.kernels.mini_buckets.cover import cover_by_scope
 
-        edges = model.edges()[0]
+        edges, terms = model.edges()[0], model.higher
         memory = self.max_memory
-        cover = cover_by_scope(order, edges, self.options.ibound)
+        cover = cover_by_scope(order, edges, self.options.ibound, terms)
         need = f"needs {bytes_in_words(int(ENTRY_BYTES * cover.entries(keep=keep)))} of tables"
         if self.options.partition == "content":
             need = "needs more memory to choose its mini-buckets by content"
         # No table can take more than half of the memory.
         widest = min(cover.widest - (self.options.partition == "scope"), (memory // ENTRY_BYTES).bit_length())
-        for ibound in range(widest, 1, -1):
-            if ENTRY_BYTES * cover_by_scope(order, edges, ibound).entries(keep=keep) <= memory:
+        for ibound in range(widest, max(terms.largest, 2) - 1, -1):
+            if ENTRY_BYTES * cover_by_scope(order, edges, ibound, terms).entries(keep=keep) <= memory:
                 way_out = f"ibound={ibound} with partition='scope' would fit"
                 break
         else:
@@ -201,14 +210,14 @@ class WeightedBound:
         Whether there is room for tightening.
     """
 
-    def __init__(self, model: Ising, candidates: list[Prepared], *, is_lower: bool, keep: bool = True) -> None:
+    def __init__(self, model: Model, candidates: list[Prepared], *, is_lower: bool, keep: bool = True) -> None:
         self.model, self.candidates, self.is_lower, self.keep = model, candidates, is_lower, keep
         self.prepared = candidates[0]
         self.interrupted = False
         self._tightening: Tightening | None = None
 
     @classmethod
-    def of_model(cls, model: Ising, options: _Options, *, is_lower: bool, keep: bool = True) -> WeightedBound:
+    def of_model(cls, model: Model, options: _Options, *, is_lower: bool, keep: bool = True) -> WeightedBound:
         """Divide the buckets, and run through them once."""
         # Choosing the positive power takes a pass that keeps its tables.
         keep = keep or is_lower
@@ -336,7 +345,7 @@ def _weights_by_bucket(prepared: Prepared, potentials: Potentials) -> list[list[
     return [listed[begin:end] for begin, end in itertools.pairwise([0, *ends])]
 
 
-def outcome_of(model: Ising, kind: Kind, bound: Bound, sentence: str, **others: Any) -> Outcome:
+def outcome_of(model: Model, kind: Kind, bound: Bound, sentence: str, **others: Any) -> Outcome:
     """Add the constants to a bound on log Z and return what it proves."""
     log_z = bound.value + model.constant
     # Both the bound and the sum are rounded numbers.

@@ -25,7 +25,7 @@ from spectralz.result import Interval
 if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.drawing import Drawing
     from spectralz.kernels.mini_buckets.passes import Forest, Potentials
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
 
 # This share of the states drawn from a bound, up to this many, are pilots, which determine the bets. This many spins of
 # states are drawn between two looks at the clock, in at most this many blocks.
@@ -42,13 +42,13 @@ class Ends:
     words: str
     is_interrupted: bool = False
 
-    def interval(self, model: Ising, level: float) -> Interval:
+    def interval(self, model: Model, level: float) -> Interval:
         """Return the interval of log Z of the whole model."""
         low = outwards(self.low, model, -1.0)
         return Interval(low, None if self.high is None else outwards(self.high, model, 1.0), level)
 
 
-def outwards(end: float, model: Ising, sign: float) -> float:
+def outwards(end: float, model: Model, sign: float) -> float:
     """Add the constants of a model to an end, rounded to the safe side."""
     total = end + model.constant
     return total + sign * (2.0 * UNIT_ROUNDOFF * (abs(total) + abs(end)) + model.rounding)
@@ -75,7 +75,7 @@ def sampled_ends(
     pilot, _ = _log_weights(drawing, of_pilot, before, "drawing a pilot")
     states, is_interrupted = _log_weights(drawing, blocks, after, "drawing states")
     largest_log_q = max(float(np.abs(log_q).max(initial=0.0)) for _, log_q in (states, pilot))
-    rounding += _rounding(potentials, largest_log_q, drawing.spins)
+    rounding += _rounding(forest, potentials, largest_log_q)
     top = drawing.bound.value + 4.0 * rounding
     logs, before_them = states[0] - states[1], pilot[0] - pilot[1]
     heaviest = max(float(logs.max()), float(before_them.max()))
@@ -105,7 +105,8 @@ def _log_weights(
     """
     from spectralz.kernels.mini_buckets.drawing import LANES
 
-    operations = LANES * (costs.BUCKET_LOOKUP * len(drawing.order.pair_rank) + costs.BUCKET_DRAW * drawing.spins)
+    lookups = len(drawing.order.pair_rank) + sum(mask.bit_count() for mask in drawing.steps.term_mask.tolist())
+    operations = LANES * (costs.BUCKET_LOOKUP * lookups + costs.BUCKET_DRAW * drawing.spins)
     together = int(min(max(SPINS_PER_LOOK / (LANES * max(drawing.spins, 1)), 1), MOST_BLOCKS_PER_LOOK))
     drawn = [drawing.draw(rng.spawn(1)[0])]  # the first, in this thread, compiles
     with catching_interrupt() as interrupt, ExitStack() as stack:
@@ -120,12 +121,14 @@ def _log_weights(
     return (log_f, log_q), interrupt.happened
 
 
-def _rounding(potentials: Potentials, largest_log_q: float, spins: int) -> float:
+def _rounding(forest: Forest, potentials: Potentials, largest_log_q: float) -> float:
     """Bound the rounding error of a log-weight, apart from that of the bound itself.
 
     A state's own weight is a sum of as many terms as there are mini-buckets, each a sum over a separator of at most 64
-    spins. The log of its probability is a sum of as many terms as there are spins, all of one sign.
+    spins and over its terms of more spins. The log of its probability is a sum of as many terms as there are spins, all
+    of one sign.
     """
-    size = float(np.abs(potentials.h).sum() + np.abs(potentials.J).sum())
-    terms = len(potentials.h) + 66.0
+    higher, spins = forest.steps.term_weight, int(forest.rank.max(initial=-1)) + 1
+    size = float(np.abs(potentials.h).sum() + np.abs(potentials.J).sum() + np.abs(higher).sum())
+    terms = len(potentials.h) + 66.0 + float(np.diff(forest.steps.term_start).max(initial=0))
     return 1.01 * UNIT_ROUNDOFF * (terms * size + (spins + 16.0) * largest_log_q)

@@ -97,7 +97,7 @@ def _entr_of_rest(z: FloatArray) -> FloatArray:
 
 def bethe_bounds(model: Ising, signs: FloatArray) -> Iterator[tuple[float, str]]:
     """Yield proven lower bounds where messages converge: from zero, and from the two states with all spins aligned."""
-    from spectralz.kernels.messages import fields, iterations, messages_between
+    from spectralz.kernels.propagation.messages import fields, iterations, messages_between
     from spectralz.parts.propagation.network import Network
 
     network = Network.of(model)

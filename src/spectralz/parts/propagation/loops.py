@@ -77,7 +77,7 @@ def loops_at(network: Network, total: FloatArray, without: FloatArray) -> Loops 
     total, without
         The field of each spin, and for each slot that field without the slot's message.
     """
-    from spectralz.kernels.messages import messages_between
+    from spectralz.kernels.propagation.messages import messages_between
 
     first, second = network.graph.slots.T
     pairs = np.column_stack([network.graph.source[second], network.graph.source[first]])

@@ -16,8 +16,9 @@ from spectralz.result import Kind
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.kernels.messages import Graph
-    from spectralz.model import FloatArray, Ising
+    from spectralz.kernels.propagation.messages import Graph
+    from spectralz.model import FloatArray, Ising, Model
+    from spectralz.parts.propagation.factors import FactorNetwork
 
 # Single flips end long before, unless rounding makes each of two states look better than the other.
 MOST_CLIMBS = 1000
@@ -27,7 +28,7 @@ MOST_CLIMBS = 1000
 class Network:
     """A model laid out for messages: its graph, and the coupling of each message's edge.
 
-    ``order``, ``up`` and ``label`` are those of :func:`spectralz.kernels.messages.breadth_first`.
+    ``order``, ``up`` and ``label`` are those of :func:`spectralz.kernels.propagation.messages.breadth_first`.
     """
 
     graph: Graph
@@ -37,10 +38,13 @@ class Network:
     up: NDArray[np.int64]
     label: NDArray[np.int64]
 
+    graph_word = "graph"
+    remark = ""
+
     @classmethod
     def of(cls, model: Ising) -> Network:
         """Lay out a model."""
-        from spectralz.kernels.messages import breadth_first, graph_of
+        from spectralz.kernels.propagation.messages import breadth_first, graph_of
 
         pairs, J = model.edges()
         graph = graph_of(model.n, pairs)
@@ -68,9 +72,64 @@ class Network:
         """The largest log-weight that a state could have."""
         return float(np.abs(self.field).sum() + np.abs(self.coupling).sum() / 2.0)
 
+    @property
+    def work(self) -> float:
+        """Number of messages of an iteration."""
+        return len(self.coupling)
+
+    def start(self) -> FloatArray:
+        """Return the first messages, all 0."""
+        return np.zeros(len(self.coupling))
+
+    def iterations(
+        self, u: FloatArray, schedule: str, damping: float, tol: float, count: int
+    ) -> tuple[FloatArray, int, float]:
+        """Return messages after up to ``count`` iterations, how many were made, and the last residual."""
+        from spectralz.kernels.propagation.messages import iterations
+
+        order = self.order if schedule == "sequential" else None
+        return iterations(self.graph, order, self.field, self.coupling, self.ones, u, damping, tol, count)
+
+    def fields(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return every spin's field, and for each slot that field without the slot's message."""
+        from spectralz.kernels.propagation.messages import fields
+
+        return fields(self.graph, self.field, self.ones, u)  # type: ignore[no-any-return]
+
+    def bethe(self, without: FloatArray) -> float:
+        """Return Bethe's log Z, whose derivatives with respect to the cavity fields vanish at fixed points."""
+        from spectralz.kernels.propagation.messages import bethe_terms
+
+        spin, edge = bethe_terms(self.graph, self.field, self.coupling, without)
+        return math.fsum([*spin.tolist(), *(-edge).tolist()])
+
+    def forest_terms(self, total: FloatArray, without: FloatArray) -> FloatArray:
+        """Return the terms whose sum is log Z of a forest."""
+        from spectralz.kernels.propagation.messages import forest_terms
+
+        return forest_terms(self.up, total, without, self.coupling)  # type: ignore[no-any-return]
+
+    def forest_rounding(self) -> float:
+        """Bound the rounding error of log Z of a forest.
+
+        A wrong message is the right one in a model with another field, and an error d in a field changes log Z by at
+        most d. Spin i adds up as many messages as it has neighbors, with no partial sum above |theta_i| + sum_j
+        |J_ij|. A message and its remaining term are accurate to 24 roundoffs of that size, or of 1.
+        """
+        degree = np.diff(self.graph.start)
+        owner = np.repeat(np.arange(self.n), degree)
+        sizes = np.abs(self.field) + np.bincount(owner, np.abs(self.coupling), minlength=self.n)
+        return 1.01 * UNIT_ROUNDOFF * float(((degree + 24.0) * sizes).sum() + 24.0 * self.n)
+
+    def beliefs(
+        self, total: FloatArray, without: FloatArray, outcome: Outcome, kind: Kind = Kind.ESTIMATE
+    ) -> MarginalOutcome:
+        """Return the marginals of the spins and, if wanted, of the edges."""
+        return beliefs(self.graph, self.coupling, total, without, outcome, kind)
+
     def log_weight_near(self, total: FloatArray) -> float:
         """Return the log-weight of the signs of the means, improved by single flips."""
-        from spectralz.kernels.messages import climb
+        from spectralz.kernels.propagation.messages import climb
 
         x = climb(self.graph, self.field, self.coupling, np.where(total < 0.0, -1.0, 1.0), MOST_CLIMBS)
         first, second = self.graph.slots.T
@@ -82,51 +141,33 @@ class Network:
 class Forest:
     """A solved forest: the messages of one sweep up and down, and a bound on the rounding error."""
 
-    network: Network
+    network: Network | FactorNetwork
     total: FloatArray
     without: FloatArray
     log_z: float
     rounding: float
 
     @classmethod
-    def of(cls, network: Network) -> Forest:
+    def of(cls, network: Network | FactorNetwork) -> Forest:
         """Send the messages up to the roots, then down."""
-        from spectralz.kernels.messages import fields, forest_terms, iterations
+        u, _, _ = network.iterations(network.start(), "sequential", 0.0, 0.0, 1)
+        total, without = network.fields(u)
+        terms = network.forest_terms(total, without)
+        return cls(network, total, without, math.fsum(terms.tolist()), network.forest_rounding())
 
-        graph, ones = network.graph, network.ones
-        u, _, _ = iterations(
-            graph, network.order, network.field, network.coupling, ones, np.zeros(len(ones)), 0.0, 0.0, 1
-        )
-        total, without = fields(graph, network.field, ones, u)
-        terms = forest_terms(network.up, total, without, network.coupling)
-        return cls(network, total, without, math.fsum(terms.tolist()), _forest_rounding(network))
-
-    def outcome(self, model: Ising) -> Outcome:
+    def outcome(self, model: Model) -> Outcome:
         """Pack the exact log Z."""
         log_z = self.log_z + model.constant
         rounding = self.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(self.log_z)) + model.rounding
-        words = "exact: the graph is a forest, solved by one sweep up and down"
+        words = f"exact: the {self.network.graph_word} is a forest, solved by one sweep up and down"
         details = {"residual": 0.0, "is_forest": True, "rounding": rounding}
         return exact_outcome(log_z, rounding, words, iterations=1, details=details)
 
-    def marginal_outcome(self, model: Ising) -> MarginalOutcome:
+    def marginal_outcome(self, model: Model) -> MarginalOutcome:
         """Pack the exact marginals, or report that the weights are too large for them."""
         # A total error r of the fields changes a mean by at most r, and that of a pair by at most 2 r.
         outcome, kind = with_kind_of_means(self.outcome(model), 2.0 * (self.rounding + model.rounding_of_terms))
-        return beliefs(self.network.graph, self.network.coupling, self.total, self.without, outcome, kind)
-
-
-def _forest_rounding(network: Network) -> float:
-    """Bound the rounding error of log Z of a forest.
-
-    A wrong message is the right one in a model with another field, and an error d in a field changes log Z by at most
-    d. Spin i adds up as many messages as it has neighbors, with no partial sum above |theta_i| + sum_j |J_ij|. A
-    message and its remaining term are accurate to 24 roundoffs of that size, or of 1.
-    """
-    degree = np.diff(network.graph.start)
-    owner = np.repeat(np.arange(network.n), degree)
-    sizes = np.abs(network.field) + np.bincount(owner, np.abs(network.coupling), minlength=network.n)
-    return 1.01 * UNIT_ROUNDOFF * float(((degree + 24.0) * sizes).sum() + 24.0 * network.n)
+        return self.network.beliefs(self.total, self.without, outcome, kind)
 
 
 def beliefs(
@@ -142,7 +183,7 @@ def beliefs(
     A pair's weights are exp(J x y + a x + b y) with the fields a, b of its spins without each other's message, so
     that its mean is tanh(J + log(cosh(a + b) / cosh(a - b)) / 2), which is tanh(J + atanh(tanh a tanh b)).
     """
-    from spectralz.kernels.messages import messages_between
+    from spectralz.kernels.propagation.messages import messages_between
 
     first, second = graph.slots.T if are_pairs_wanted() else graph.slots[:0].T
     pair_mean = np.tanh(coupling[first] + messages_between(without[first], without[second]))

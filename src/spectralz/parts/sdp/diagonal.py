@@ -171,7 +171,7 @@ def _assembled(diagonal: FloatArray, solution: _Solution, tol: float) -> Diagona
     upper += 4.0 * UNIT_ROUNDOFF * (bound + float(np.abs(diagonal).sum()))
     status = Status(f"converged: the gap is proven to be at most {max(gap, 1e-16):.1e}")
     if not gap <= tol:
-        status = Status(f"inaccurate: a gap of {gap:.1e} remains, where {tol:.1e} was wanted", converged=False)
+        status = Status(f"not converged: the gap is {gap:.1e}, above tol, {tol:.1e}", converged=False)
     return DiagonalSDP(D, lower, upper, gap, True, solution.iterations, status)
 
 

@@ -55,7 +55,7 @@ from spectralz.trust.strata import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from spectralz.model import Ising
+    from spectralz.model import Model
     from spectralz.parts.outcome import MarginalOutcome, Outcome
     from spectralz.portfolio.answers import Answers, Problem
     from spectralz.portfolio.steps.rounds import Round
@@ -111,7 +111,7 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
             return
         has_trees = path.can_begin_from_subgraph
         way = begun(way, tries_subgraph=has_trees and not late)
-        words = f"; without blocks of spins and a path from a subgraph: {late}" if late and has_trees else ""
+        words = f"; without blocks and a path from a subgraph: {late}" if late and has_trees else ""
         for latest in _rounds(_Progress(way, answers), whole):
             yield replace(latest, complaint=crew.workers.complaint + words)
 
@@ -129,14 +129,14 @@ def _too_long(needed: float, deadline: Deadline) -> str:
     return f"the fewest useful states would take about {words[0]}, {words[1]} are left"
 
 
-def _seconds_of_dense(model: Ising) -> float:
+def _seconds_of_dense(model: Model) -> float:
     """Return the time of the fewest states of a large dense model on a CPU, where even timing a sweep takes long."""
     if model.n <= policy.LARGE_DENSE or not model.storage.for_kernels().is_dense or device_for(model.n) is not None:
         return 0.0
     return policy.STATES_TOGETHER * LEAST_POINTS * dense_operations(model.n) / clock.OPERATIONS_PER_SECOND
 
 
-def _has_time_for_clusters(model: Ising, deadline: Deadline) -> bool:
+def _has_time_for_clusters(model: Model, deadline: Deadline) -> bool:
     """Return whether clusters could be turned at enough points; otherwise more points without them do better."""
     one = policy.FEWEST_RUNS * CLUSTERED_TOGETHER * move_operations(model.n, 2 * model.edge_count)
     affordable = policy.NEXT_ROUND_SHARE * deadline.seconds * clock.OPERATIONS_PER_SECOND
@@ -421,7 +421,7 @@ def _with_annealing(progress: _Progress, runs: list[Run], outcome: Outcome, seco
 def _marginals_of(way: Way, runs: list[Run], outcome: Outcome) -> MarginalOutcome:
     """Return marginals from states that continue at the model: few are enough for log Z, but not for means."""
     model, states = way.problem.model, sum(run.size for run in runs)
-    one = costs.MEANS_ENTRY * (model.n + 2 * model.edge_count) / clock.OPERATIONS_PER_SECOND
+    one = costs.MEANS_ENTRY * (model.n + 2 * model.edge_count + len(model.higher.spin)) / clock.OPERATIONS_PER_SECOND
     affordable = min(policy.SPINS_FOR_MARGINALS / max(model.n, 1), current().left / one, policy.STATES_FOR_MARGINALS)
     runs = [run.thinned(math.ceil(states / max(affordable, policy.FEWEST_FOR_MARGINALS))) for run in runs]
     sweeps = int(affordable / states)
@@ -469,13 +469,13 @@ def _is_preferred(outcome: Outcome, error: float, before: Answer) -> bool:
     return bool(families < policy.FEWEST_FAMILIES_LEFT or (outcome.is_trusted and error < before.error))
 
 
-def outcome_of_trip(model: Ising, trip: RoundTrip, points: int, phases: Phases) -> Outcome:
+def outcome_of_trip(model: Model, trip: RoundTrip, points: int, phases: Phases) -> Outcome:
     """Return the estimate of log Z from states that went to the model and back, beside phases that they missed."""
     inconsistency = inconsistency_of(trip)
     judged = beside_unmeasured(judge_round_trip(trip, model.constant), phases, [], model.constant)
     words = (
-        f"{len(trip.there)} states to the model and back through {points} points; the two estimates differ by "
-        f"{trip.gap:.3g}, which their variances miss by {inconsistency:.2g}"
+        f"{len(trip.there)} states to the model and back through {points} points; the two ways differ by "
+        f"{trip.gap:.3g}, {inconsistency:.2g} away from what their variances predict"
     )
     details = {"gap": trip.gap, "scatter": trip.scatter, "inconsistency": inconsistency}
     return estimated(judged, words, details=details)

@@ -15,6 +15,7 @@ from spectralz._support.deadline import LateError
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
 from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
+from spectralz.model import Ising
 from spectralz.parts.compressed.contraction import Compressed
 from spectralz.parts.compressed.frontier import largest_layer
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spectralz._support.deadline import Deadline
-    from spectralz.model import Ising
     from spectralz.parts.compressed.frontier import FrontierPlan
     from spectralz.portfolio.answers import Answers, Problem
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 def compress(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
     """Eliminate with compressed tables, if the frontier is small."""
     if "mps" in problem.exclude:
+        return
+    if problem.model.higher.number:
+        yield answers.without(policy.PAIRS_ONLY, "mps")
         return
     began = clock.seconds()
     best = _best(problem, deadline)
@@ -45,6 +48,7 @@ def compress(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator
 def _best(problem: Problem, deadline: Deadline) -> Answer | str:
     """Return the best answer found in time, or why there is none."""
     model = problem.model
+    assert isinstance(model, Ising)
     refusal = refusal_of_frontier(model, deadline) or refusal_of(*_kernels(with_means=problem.with_means))
     if refusal:
         return refusal
@@ -78,14 +82,14 @@ def refusal_of_frontier(model: Ising, deadline: Deadline) -> str:
     """Return why no small frontier is to be expected, or why looking for one would take too long; otherwise nothing."""
     degree = 2.0 * model.edge_count / max(model.n, 1)
     if degree > min(policy.MOST_MPS_DEGREE, policy.MOST_MPS_DENSITY * model.n):
-        return f"spins have {degree:.3g} neighbors on average; the frontier is small only where they have few"
+        return f"the graph is too dense, with {degree:.3g} neighbors on average"
     needed = model.n * costs.COMPRESSED_PLAN_SPIN / clock.OPERATIONS_PER_SECOND
     if needed > policy.MPS_PLAN_SHARE * deadline.seconds:
         return f"the search for an order would take about {clock.in_words(needed)}"
     if model.n > policy.MPS_SPINS_UNSEEN:
         layer = largest_layer(model)
         if layer > policy.MPS_LAYER_ROOTS * math.sqrt(model.n):
-            return f"{layer} spins are at the same distance from one spin: no frontier is small"
+            return f"the graph is too wide: {layer} spins are at the same distance from one spin"
     return ""
 
 
@@ -168,13 +172,13 @@ def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, deadl
         if discarded <= policy.LITTLE_DISCARDED or bond >= layout.largest_bond:
             return bond
         if discarded > max(before, policy.NOT_MUCH_DISCARDED):
-            return f"with bond {bond} a contraction discards {discarded:.2g} of its weight, which falls too slowly"
+            return f"no affordable bond is large enough: {bond} discards {discarded:.2g} of the weight"
         before, bond = policy.DISCARDED_FALL * discarded, 2 * bond
 
 
 def _too_long(bond: int, needed: float, deadline: Deadline) -> str:
     words = clock.in_words(needed), clock.in_words(deadline.left)
-    return f"contractions with bond {bond} would take about {words[0]}, their share has {words[1]} left"
+    return f"contractions with bond {bond} would take about {words[0]}, and its share has {words[1]} left"
 
 
 def _is_cold(model: Ising, layout: FrontierPlan) -> bool:
@@ -188,6 +192,7 @@ def _is_cold(model: Ising, layout: FrontierPlan) -> bool:
 def _by_heaviest_states(problem: Problem) -> Answer | None:
     most, memory = policy.MOST_FRONTIER_STATES, problem.max_memory // 4
     try:
+        assert isinstance(problem.model, Ising)
         cold = cold_frontier(problem.model, gap=2.0 * problem.tol, most_states=most, max_memory=memory)
     except SpectralzError:
         return None

@@ -14,6 +14,7 @@ from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError
 from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropagation, operations_of_bp
 from spectralz.methods.expectation_propagation import ExpectationPropagation
+from spectralz.model import Polynomial
 from spectralz.parts.expectation_propagation.problem import MANY_SPINS, step_operations
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
     """Run expectation propagation; where couplings are strong it is of little use, and gets less time."""
     model = problem.model
+    if isinstance(model, Polynomial):
+        why = "with terms of three and more spins the size of its error is not known"
+        yield answers.without(policy.PAIRS_ONLY, "ep").without(why, "bp")
+        return
     if "ep" in problem.exclude:
         return
     if answers.is_compressed(problem.tol):
@@ -65,6 +70,8 @@ def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Ite
     model, edges = problem.model, problem.model.edge_count
     has_few_spins = model.n < policy.FEWEST_BP_SPINS
     is_ep_enough = answers.trusts("ep") or (has_few_spins and "ep" not in answers.not_run)
+    if isinstance(model, Polynomial):
+        return
     if {"bp"} & {*problem.exclude, *answers.not_run} or answers.is_compressed(problem.tol) or is_ep_enough:
         return
     needed = operations_of_bp(model.n, edges, policy.FEWEST_BP_ITERATIONS) / clock.OPERATIONS_PER_SECOND
@@ -94,9 +101,8 @@ def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Ite
 
 def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:
     """Return Bethe's log Z with the scale of the loops that it leaves out; not trusted alone."""
-    words = (
-        f"{outcome.status}; the loops left out are about {loops.signed:+.2g}, {math.sqrt(loops.variance):.2g} if random"
-    )
+    scale = f"{loops.signed:+.2g}, or ±{math.sqrt(loops.variance):.2g} with random signs"
+    words = f"{outcome.status}; loops, which it leaves out, may add {scale}"
     return replace(
         outcome,
         kind=Kind.ESTIMATE,

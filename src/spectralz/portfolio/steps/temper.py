@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from spectralz._support import clock
 from spectralz.methods.tempering import SHARE_OF_CLIMB, Tempering
+from spectralz.model import Ising
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 from spectralz.sampling.populations import marginals_of
@@ -28,7 +29,7 @@ def suits_ladder(way: Way, answers: Answers) -> bool:
     path = way.path
     if "tempering" in (*way.problem.exclude, *answers.by_method) or path.sides is not None or path.device is not None:
         return False
-    if path.in_double or path.n < policy.FEWEST_TO_TEMPER:
+    if path.in_double or path.n < policy.FEWEST_TO_TEMPER or way.problem.model.higher.number:
         return False
     return _rounds(way) >= policy.ROUNDS_PER_SPIN * path.n
 
@@ -36,6 +37,7 @@ def suits_ladder(way: Way, answers: Answers) -> bool:
 def temper(way: Way, answers: Answers) -> Iterator[Answers]:
     """Yield the answers with that of tempering."""
     model, began = way.problem.model, clock.seconds()
+    assert isinstance(model, Ising)
     with way.deadline.share(policy.TEMPERING_SHARE).in_force():
         outcome, run = Tempering(sweeps=int(_rounds(way)), seed=way.problem.seed).climb(model)
     seconds = clock.seconds() - began

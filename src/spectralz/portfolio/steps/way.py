@@ -13,7 +13,7 @@ from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.leading import DIRECTIONS as SEED_DIRECTIONS
-from spectralz.parts.leading import leading_directions
+from spectralz.parts.leading import collective_directions
 from spectralz.portfolio import policy
 from spectralz.portfolio.steps.rounds import plan_round
 from spectralz.sampling.base_rates import weak_biases
@@ -67,8 +67,8 @@ class Way:
 
     @cached_property
     def directions(self) -> list[FloatArray]:
-        """Leading eigenvectors of the coupling, along which phases are searched for."""
-        return leading_directions(self.problem.model.storage, DIRECTIONS)
+        """Directions of collective states, along which phases are searched for."""
+        return collective_directions(self.problem.model, DIRECTIONS)
 
     @cached_property
     def seeds(self) -> NDArray[np.int8]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.protocol import Engine, Parallel
 
 
-def difference_of(first: Ising, second: Ising, x: NDArray[np.int8]) -> FloatArray:
+def difference_of(first: Model, second: Model, x: NDArray[np.int8]) -> FloatArray:
     """Return the log-weights of states in the second model minus those in the first, without constants."""
     return np.asarray(second.log_weight(x) - first.log_weight(x)) - (second.constant - first.constant)
 
@@ -38,9 +38,9 @@ class BetweenEngine(CompiledEngine):
         Makes the engine whose chains sweep a given model at the end of its path.
     """
 
-    first: Ising
-    second: Ising
-    engine_of: Callable[[Ising], Engine]
+    first: Model
+    second: Model
+    engine_of: Callable[[Model], Engine]
     operations: float
     bytes_per_state: int
 
@@ -53,7 +53,7 @@ class BetweenEngine(CompiledEngine):
         return self.first.n
 
 
-def between_engine(first: Ising, second: Ising, engine_of: Callable[[Ising], Engine]) -> BetweenEngine:
+def between_engine(first: Model, second: Model, engine_of: Callable[[Model], Engine]) -> BetweenEngine:
     """Return an engine; it builds the model halfway, whose costs are those of all."""
     halfway = engine_of(0.5 * first + 0.5 * second)
     return BetweenEngine(first, second, engine_of, halfway.operations, halfway.bytes_per_state)

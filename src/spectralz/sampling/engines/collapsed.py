@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.sampling.collapsed import CollapsedPath
-    from spectralz.model import FloatArray, IntArray, Ising
+    from spectralz.model import FloatArray, IntArray, Model
     from spectralz.sampling.engines.protocol import Parallel
 
 # A collapsed sweep may take this many times as long as one spin by spin. On random bipartite graphs the variance of the
@@ -46,13 +46,15 @@ class Sides:
     summed: IntArray
 
 
-def sides_of(model: Ising) -> Sides | None:
+def sides_of(model: Model) -> Sides | None:
     """Return the sides of a bipartite model, the larger one to be summed out; None if there are none."""
+    if model.higher.number:  # the sum over a side is a product only if there are pairs alone
+        return None
     sides = model.storage.sides
     return None if sides is None or not len(sides[0]) else Sides(*sides)
 
 
-def sides_that_pay(model: Ising) -> Sides | None:
+def sides_that_pay(model: Model) -> Sides | None:
     """Return the sides of a model if collapsed chains pay, otherwise None."""
     if not model.n:
         return None
@@ -101,13 +103,13 @@ class CollapsedEngine(CompiledEngine):
         return 4 * self.n + 64
 
 
-def collapsed_engine(model: Ising, sides: Sides, base: FloatArray) -> CollapsedEngine:
+def collapsed_engine(model: Model, sides: Sides, base: FloatArray) -> CollapsedEngine:
     """Return an engine whose path begins from independent spins with the fields ``base``."""
     path = collapsed_path(model, sides, base)
     return CollapsedEngine(sides, path, log_z_of_fields(base), operations_of(sides))
 
 
-def collapsed_path(model: Ising, sides: Sides, base: FloatArray) -> CollapsedPath:
+def collapsed_path(model: Model, sides: Sides, base: FloatArray) -> CollapsedPath:
     """Return the models on the path, as the arrays of the kernels."""
     from spectralz.kernels.sampling.collapsed import CollapsedPath
 
@@ -120,7 +122,7 @@ def collapsed_path(model: Ising, sides: Sides, base: FloatArray) -> CollapsedPat
     )
 
 
-def weights_of(model: Ising, sides: Sides) -> FloatArray:
+def weights_of(model: Model, sides: Sides) -> FloatArray:
     """Return the couplings J between the sides, kept x summed."""
     J = 2.0 * model.storage.written_out.block(sides.kept, sides.summed)
     return np.ascontiguousarray(J if isinstance(J, np.ndarray) else J.toarray())

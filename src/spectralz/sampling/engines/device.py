@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.collapsed import Sides
     from spectralz.sampling.engines.protocol import Parallel
 
@@ -218,7 +218,7 @@ class DeviceCollapsedEngine(DeviceEngine):
 
 
 def device_collapsed_engine(
-    model: Ising, sides: Sides, base: FloatArray, device: Any, *, flips: bool = False
+    model: Model, sides: Sides, base: FloatArray, device: Any, *, flips: bool = False
 ) -> DeviceCollapsedEngine:
     """Return an engine; it copies the model to the device."""
     from spectralz.kernels.device.collapsed_sweeps import SidesPath

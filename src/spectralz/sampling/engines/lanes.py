@@ -9,6 +9,7 @@ import numpy as np
 
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
+from spectralz.kernels.terms import NO_TERMS
 from spectralz.sampling.engines.protocol import one_after_the_other
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
+    from spectralz.kernels.terms import Terms
     from spectralz.model import FloatArray
     from spectralz.sampling.engines.protocol import Parallel
 
@@ -24,12 +26,19 @@ if TYPE_CHECKING:
 LARGEST_LOG_ODDS = 1000.0
 
 
-def fits_single_precision(theta: FloatArray, couplings: Couplings) -> bool:
+def fits_single_precision(theta: FloatArray, couplings: Couplings, higher: Terms = NO_TERMS) -> bool:
     """Return whether the fields that spins can have are small enough for single precision."""
     n = len(theta)
     if not n:
         return True
-    return bool(2.0 * (np.abs(theta) + couplings.row_sums_of_sizes()).max() <= LARGEST_LOG_ODDS)
+    sizes = np.abs(theta) + couplings.row_sums_of_sizes() + sums_of_sizes(higher, n)
+    return bool(2.0 * sizes.max() <= LARGEST_LOG_ODDS)
+
+
+def sums_of_sizes(higher: Terms, n: int) -> FloatArray:
+    """Return the sum of the sizes of the terms that each of n spins is in."""
+    sizes = np.repeat(np.abs(higher.weight), higher.sizes)
+    return np.asarray(np.bincount(higher.spin, weights=sizes, minlength=n), dtype=np.float64)
 
 
 def log_z_of_fields(theta: FloatArray) -> float:

@@ -1,9 +1,9 @@
 """What annealing needs of the chains that it runs: many states, swept together along a path of models.
 
 A path leads from a base whose Z is known, at beta = 0, to the model, at beta = 1. How states are kept and swept depends
-on the couplings: ``sparse.py`` and ``dense.py``; ``double.py`` for both in double precision; ``collapsed.py`` for
-bipartite models with a side summed out; ``device.py`` for dense and bipartite models on a GPU, ``device_sparse.py`` for
-sparse ones; ``between.py`` for the way from one model to another.
+on the couplings: ``sparse.py`` and ``dense.py``; ``double.py`` for both in double precision; ``terms.py`` for terms of
+three and more spins; ``collapsed.py`` for bipartite models with a side summed out; ``device.py`` for dense and
+bipartite models on a GPU, ``device_sparse.py`` for sparse ones; ``between.py`` for the way from one model to another.
 """
 
 from __future__ import annotations

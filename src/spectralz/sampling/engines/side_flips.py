@@ -16,7 +16,7 @@ from spectralz.sampling.engines.lanes import log_z_of_fields
 
 if TYPE_CHECKING:
     from spectralz.kernels.sampling.side_flips import Tables
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.collapsed import Sides
 
 # Rows of the tables that a thread fills at a time.
@@ -27,7 +27,7 @@ class FlipEngine(CollapsedEngine):
     """Chains whose kept spins are flipped one by one; :func:`flip_engine` makes it."""
 
 
-def flip_engine(model: Ising, sides: Sides, base: FloatArray) -> FlipEngine:
+def flip_engine(model: Model, sides: Sides, base: FloatArray) -> FlipEngine:
     """Return an engine whose path begins from independent spins with the fields ``base``."""
     kept, summed = len(sides.kept), len(sides.summed)
     operations = kept * (costs.FLIP + costs.FLIP_ENTRY * summed) + costs.FLIP_SUM * summed

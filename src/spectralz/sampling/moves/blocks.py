@@ -12,7 +12,7 @@ from spectralz._support import costs
 if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.sampling.block_heat_bath import Block
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
 
 # Number of random blocks of a model; they are drawn in turn.
 BLOCKS = 12
@@ -61,7 +61,7 @@ class BlockTurns:
         return max(block.entries for block in self.blocks)
 
 
-def blocks_of(model: Ising, width: int | None, couplings: Couplings) -> BlockTurns | None:
+def blocks_of(model: Model, width: int | None, couplings: Couplings) -> BlockTurns | None:
     """Choose blocks of a width (None for one that suits the graph); return None if blocks are of no use.
 
     Blocks of a requested width are drawn with every sweep, others as often as is worthwhile.

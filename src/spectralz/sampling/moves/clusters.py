@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support import costs
+from spectralz.model import Ising
 from spectralz.parts.propagation.attractive import signs_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.sampling.lanes import SparsePath
-    from spectralz.model import FloatArray, Ising
+    from spectralz.model import FloatArray, Model
 
 # Smaller models change from phase to phase by themselves, or by resampling.
 FEWEST_SPINS = 256
@@ -34,7 +35,7 @@ CLUSTERED_TOGETHER = 16
 POINTS = 64
 
 
-def suit(model: Ising, couplings: Couplings) -> bool:
+def suit(model: Model, couplings: Couplings) -> bool:
     """Say whether to turn clusters in a model: it is sparse, its couplings are not frustrated, and clusters are large.
 
     Examples
@@ -44,7 +45,9 @@ def suit(model: Ising, couplings: Couplings) -> bool:
     >>> suit(cold, cold.storage.for_kernels()), suit(hot, hot.storage.for_kernels())
     (True, False)
     """
-    if couplings.is_dense or model.n < FEWEST_SPINS or float(np.abs(model.field).mean()) > WEAK_FIELD:
+    if not isinstance(model, Ising) or couplings.is_dense or model.n < FEWEST_SPINS:
+        return False
+    if float(np.abs(model.field).mean()) > WEAK_FIELD:
         return False
     return branching(couplings.data, couplings.indptr) > 1.0 and signs_of(model) is not None
 

@@ -95,7 +95,7 @@ def _log_pair_sum(J: float, a: float, b: float) -> float:
 
 
 @inner
-def _fields_of(theta: float, weight: FloatArray, u: FloatArray, begin: int, end: int, without: FloatArray) -> float:
+def fields_of(theta: float, weight: FloatArray, u: FloatArray, begin: int, end: int, without: FloatArray) -> float:
     """Write the fields of one spin without each of its messages into ``without``; return its whole field."""
     total = theta
     for s in range(begin, end):
@@ -113,7 +113,7 @@ def fields(graph: Graph, field: FloatArray, weight: FloatArray, u: FloatArray) -
     """Return every spin's field under the messages ``u``, and for each slot that field without the slot's message."""
     total, without = np.empty(len(field)), np.empty(len(u))
     for i in range(len(field)):
-        total[i] = _fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
+        total[i] = fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
     return total, without
 
 
@@ -127,7 +127,7 @@ def messages_between(J: FloatArray, h: FloatArray) -> FloatArray:
 
 
 @inner
-def _larger_change(residual: float, old: float, new: float) -> float:
+def larger_change(residual: float, old: float, new: float) -> float:
     """Return how far a message moved, relative to its size if that is above 1, or ``residual`` if that is larger."""
     change = abs(new - old)
     if change > residual and abs(new) > 1.0:
@@ -178,11 +178,11 @@ def _renew_all(
     without, new = np.empty(len(u)), np.empty(len(u))
     residual = 0.0
     for i in range(len(field)):
-        _fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
+        fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
         for s in range(graph.start[i], graph.start[i + 1]):
             r = graph.reverse[s]
             sent = message(J[s], without[s])
-            residual = _larger_change(residual, u[r], sent)
+            residual = larger_change(residual, u[r], sent)
             new[r] = (1.0 - damping) * sent + damping * u[r]
     for s in range(len(u)):
         u[s] = new[s]
@@ -202,12 +202,12 @@ def _renew_in_turn(
     for step in range(2 * n):
         is_backwards = step < n
         i = order[n - 1 - step] if is_backwards else order[step - n]
-        _fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
+        fields_of(field[i], weight, u, graph.start[i], graph.start[i + 1], without)
         for s in range(graph.start[i], graph.start[i + 1]):
             if (position[graph.source[s]] < position[i]) == is_backwards:
                 r = graph.reverse[s]
                 sent = message(J[s], without[s])
-                residual = _larger_change(residual, u[r], sent)
+                residual = larger_change(residual, u[r], sent)
                 u[r] = (1.0 - damping) * sent + damping * u[r]
     return residual
 

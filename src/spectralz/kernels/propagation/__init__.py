@@ -1,0 +1,1 @@
+"""Messages between spins and factors of any number of spins."""

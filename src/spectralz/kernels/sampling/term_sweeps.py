@@ -1,0 +1,220 @@
+"""Heat-bath sweeps and quenches of models with terms of three and more spins, compiled.
+
+Beside the spins of 64 states stands the sign of every term, the product of its spins, which is kept up to date: a term
+gives a spin the field c times its sign times the spin, and a spin that flips turns the signs of its terms. So each term
+of a spin costs as much as two neighbors, however many spins it has. Pairs are as in ``lanes.py``, whose path, random
+numbers and energies are used here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spectralz._support.compiling import compiled, inlined, inner
+from spectralz.kernels.coupling import frozen
+from spectralz.kernels.sampling.cooling import HOPELESS
+from spectralz.kernels.sampling.double_lanes import drawn_in_double
+from spectralz.kernels.sampling.heat_bath import tell_neighbors
+from spectralz.kernels.sampling.lanes import LANES, SparsePath, drawn, next_word, record_energies
+from spectralz.kernels.sampling.tabu import SCALE, random_number
+
+if TYPE_CHECKING:
+    from spectralz.kernels.arrays import FloatArray, IntArray, RandomArray, SpinArray
+    from spectralz.kernels.coupling import Couplings
+    from spectralz.kernels.terms import Terms
+
+
+class SpinTerms(NamedTuple):
+    """Terms as in :class:`Terms`, and those of each spin: ``of_spin[first[i] : first[i + 1]]``."""
+
+    weight: FloatArray
+    start: IntArray
+    spin: IntArray
+    first: IntArray
+    of_spin: IntArray
+
+    @classmethod
+    def of(cls, terms: Terms, n: int) -> SpinTerms:
+        """Return the terms of n spins."""
+        first, of_spin = terms.by_spin(n)
+        return cls(terms.weight, terms.start, terms.spin, frozen(first), frozen(of_spin))
+
+
+class TermPath(NamedTuple):
+    """The models on a path: fields and pairs of the base and what is added to them; and terms, which are added too."""
+
+    pairs: SparsePath
+    terms: SpinTerms
+
+
+@compiled
+def fill_signs(x: SpinArray, signs: SpinArray, terms: SpinTerms) -> None:
+    """Write the product of the spins of each term to ``signs``, (m, 64); ``x`` is (n, 64)."""
+    for k in range(len(signs)):
+        begin = terms.start[k]
+        for lane in range(LANES):
+            signs[k, lane] = x[terms.spin[begin], lane]
+        for place in range(begin + 1, terms.start[k + 1]):
+            i = terms.spin[place]
+            for lane in range(LANES):
+                signs[k, lane] = np.int8(signs[k, lane] * x[i, lane])
+
+
+@inlined
+def _add_up(
+    i: int, x: SpinArray, signs: SpinArray, field: Any, couplings: Any, weights: Any, path: TermPath, log_odds: Any
+) -> None:
+    """Write the log-odds of spin i in all lanes, given twice the field, couplings and weights at the point."""
+    pairs, terms = path.pairs, path.terms
+    for lane in range(LANES):
+        log_odds[lane] = 0.0
+    for place in range(terms.first[i], terms.first[i + 1]):
+        k = terms.of_spin[place]
+        weight = weights[k]
+        for lane in range(LANES):
+            log_odds[lane] += weight * np.float32(signs[k, lane])
+    for lane in range(LANES):
+        log_odds[lane] = log_odds[lane] * np.float32(x[i, lane]) + field
+    for place in range(pairs.indptr[i], pairs.indptr[i + 1]):
+        j, coupling = pairs.indices[place], couplings[place]
+        for lane in range(LANES):
+            log_odds[lane] += coupling * np.float32(x[j, lane])
+
+
+@inner
+def _turn_signs(i: int, turned: SpinArray, signs: SpinArray, terms: SpinTerms) -> None:
+    """Turn the signs of the terms of spin i where it has flipped: ``turned`` is -1 there, otherwise 0."""
+    for place in range(terms.first[i], terms.first[i + 1]):
+        k = terms.of_spin[place]
+        for lane in range(LANES):
+            signs[k, lane] = np.int8((signs[k, lane] ^ turned[lane]) - turned[lane])
+
+
+@inner
+def _record(x: SpinArray, signs: SpinArray, path: TermPath, energies: FloatArray, k: int) -> None:
+    """Write E - E_0 of the states into row k."""
+    record_energies(x, path.pairs, energies, k)
+    for term in range(len(signs)):
+        weight = path.terms.weight[term]
+        for lane in range(LANES):
+            energies[k, lane] += weight * np.float64(np.int32(signs[term, lane]))
+
+
+@compiled
+def sweep_terms(
+    x: SpinArray, signs: SpinArray, state: RandomArray, betas: FloatArray, sweeps: int, path: TermPath
+) -> FloatArray:
+    """Sweep over 64 states at each point of the path in turn; return their energies there, (len(betas), 64).
+
+    ``x`` is (n, 64), ``state`` (4, 64), and ``signs``, those of the terms, (m, 64).
+    """
+    pairs, terms = path
+    energies, log_odds, turned = np.empty((len(betas), LANES)), np.empty(LANES, np.float32), np.empty(LANES, np.int8)
+    couplings, weights = np.empty(len(pairs.data), np.float32), np.empty(len(signs), np.float32)
+    for k in range(len(betas)):
+        beta = betas[k]
+        for place in range(len(couplings)):
+            couplings[place] = 2.0 * (pairs.data[place] + beta * pairs.data_change[place])
+        for term in range(len(weights)):
+            weights[term] = 2.0 * beta * terms.weight[term]
+        for _ in range(sweeps):
+            for i in range(len(x)):
+                field = np.float32(2.0 * (pairs.field[i] + beta * pairs.field_change[i]))
+                _add_up(i, x, signs, field, couplings, weights, path, log_odds)
+                turns = np.int8(0)
+                for lane in range(LANES):
+                    spin = np.int8(drawn(log_odds[lane], next_word(state, lane)))
+                    turned[lane] = np.int8((spin ^ x[i, lane]) >> 1)
+                    turns |= turned[lane]
+                    x[i, lane] = spin
+                if turns != 0:
+                    _turn_signs(i, turned, signs, terms)
+        _record(x, signs, path, energies, k)
+    return energies
+
+
+@compiled
+def sweep_terms_in_double(
+    x: SpinArray, signs: SpinArray, state: RandomArray, betas: FloatArray, sweeps: int, path: TermPath
+) -> FloatArray:
+    """Sweep as :func:`sweep_terms` does, with all numbers in double precision."""
+    pairs, terms = path
+    energies, log_odds, turned = np.empty((len(betas), LANES)), np.empty(LANES), np.empty(LANES, np.int8)
+    couplings, weights = np.empty(len(pairs.data)), np.empty(len(signs))
+    for k in range(len(betas)):
+        beta = betas[k]
+        for place in range(len(couplings)):
+            couplings[place] = 2.0 * (pairs.data[place] + beta * pairs.data_change[place])
+        for term in range(len(weights)):
+            weights[term] = 2.0 * beta * terms.weight[term]
+        for _ in range(sweeps):
+            for i in range(len(x)):
+                field = 2.0 * (pairs.field[i] + beta * pairs.field_change[i])
+                _add_up(i, x, signs, field, couplings, weights, path, log_odds)
+                for lane in range(LANES):
+                    spin = drawn_in_double(log_odds[lane], state, lane)
+                    turned[lane] = np.int8((spin ^ x[i, lane]) >> 1)
+                    x[i, lane] = spin
+                _turn_signs(i, turned, signs, terms)
+        _record(x, signs, path, energies, k)
+    return energies
+
+
+# ------------------------------------------------------------------------------------------ single states, and fields
+
+
+@compiled
+def add_fields(x: SpinArray, h: FloatArray, terms: SpinTerms) -> None:
+    """Add to the fields of states, one per row, what the terms give them: c times the product of the other spins."""
+    for r in range(len(x)):
+        for k in range(len(terms.weight)):
+            signed = terms.weight[k]
+            for place in range(terms.start[k], terms.start[k + 1]):
+                signed *= x[r, terms.spin[place]]
+            for place in range(terms.start[k], terms.start[k + 1]):
+                i = terms.spin[place]
+                h[r, i] += signed * x[r, i]
+
+
+@inner
+def _flip(i: int, x: SpinArray, h: FloatArray, couplings: Couplings, terms: SpinTerms) -> None:
+    """Flip spin i of a state, and update the fields of all spins that share a pair or a term with it."""
+    x[i] = -x[i]
+    tell_neighbors(i, x[i], h, couplings)
+    for place in range(terms.first[i], terms.first[i + 1]):
+        k = terms.of_spin[place]
+        signed = 2.0 * terms.weight[k]
+        for other in range(terms.start[k], terms.start[k + 1]):
+            signed *= x[terms.spin[other]]
+        for other in range(terms.start[k], terms.start[k + 1]):
+            j = terms.spin[other]
+            if j != i:
+                h[j] += signed * x[j]
+
+
+@compiled
+def descend_with_terms(x: SpinArray, h: FloatArray, sweeps: int, couplings: Couplings, terms: SpinTerms) -> None:
+    """Flip spins that are opposite to their field until none is, as ``heat_bath.descend`` does for pairs."""
+    for r in range(len(x)):
+        for _ in range(sweeps):
+            still = True
+            for i in range(x.shape[1]):
+                if x[r, i] * h[r, i] < 0.0:
+                    _flip(i, x[r], h[r], couplings, terms)
+                    still = False
+            if still:
+                break
+
+
+@compiled
+def cool_with_terms(
+    x: SpinArray, h: FloatArray, couplings: Couplings, terms: SpinTerms, betas: FloatArray, random: RandomArray
+) -> None:
+    """Sweep a state at one inverse temperature after the other, by Metropolis's rule, as ``cooling.cool`` does."""
+    for beta in betas:
+        for i in range(len(x)):
+            loss = 2.0 * beta * x[i] * h[i]
+            if loss <= 0.0 or (loss < HOPELESS and random_number(random) * SCALE < np.exp(-loss)):
+                _flip(i, x, h, couplings, terms)
