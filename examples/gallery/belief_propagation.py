@@ -43,7 +43,7 @@ for s, found, exact in zip(strengths, bp, truth, strict=True):
 value = np.array([found.log_z for found in bp])
 settled = np.array([bool(found.status.converged) for found in bp])
 outside = (value < lower) | (value > upper)
-figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, left = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 left.fill_between(strengths, lower - truth, upper - truth, color="#d6e4f0", label="proven bracket")
 left.axhline(0, color="black", linewidth=0.8)
 left.plot(strengths, value - truth, color="#c0392b", linewidth=1)
@@ -60,7 +60,7 @@ left.set_title("Belief propagation and the bracket")
 left.legend(frameon=False, loc="upper left")
 
 # sphinx_gallery_thumbnail_number = 2
-figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, right = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 error = np.maximum(np.abs(value - truth), 1e-12)
 bars = np.array([found.std_error or 0.0 for found in auto])
 right.loglog(strengths, error, "o-", color="#c0392b", label="BP: error; it has no error bar")

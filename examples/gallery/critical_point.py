@@ -50,7 +50,7 @@ yang = np.where(fine > critical, np.maximum(1 - np.sinh(2 * fine) ** -4, 0) ** 0
 # -----------
 # Dots are computed, with error bars of two standard errors. Lines are formulas. As the lattice
 # grows, the peak grows and moves toward the critical point, the dotted line.
-figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, left = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for found, side, color in ((small, 8, "#2471a3"), (large, 20, "#c0392b")):
     left.plot(fine, kaufman(side), color=color, linewidth=1)
     error = 2 * found.heat_capacity_error / found.n
@@ -63,7 +63,7 @@ left.plot(fine, kaufman(200), color="0.6", linewidth=1, linestyle="--", label="2
 left.set(title="Heat capacity", xlabel="beta", ylabel="heat capacity per spin", ylim=(0, 2.7))
 left.legend(frameon=False, loc="upper left")
 
-figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, right = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 right.plot(fine, yang, "k-", linewidth=1, label="Yang's formula, infinite lattice")
 right.errorbar(
     betas,

@@ -63,7 +63,7 @@ def recall(pattern, temperature):
     return sz.marginals(memory, given=evidence, pairs=False).mean
 
 
-figure, panel = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, panel = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 panel.plot(fine, theory, "k-", linewidth=1, label="theory, infinitely many spins")
 for n, marker in zip(sizes, "so", strict=True):
     panel.plot(temperatures, overlaps[n], marker, markersize=4, label=f"{n:,} spins")

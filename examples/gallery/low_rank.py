@@ -41,7 +41,7 @@ half_width = np.array([(run.upper - run.lower) / 2 for run in runs])
 assert np.all(error <= half_width + 1e-9)
 rounding = (truth.upper - truth.lower) / 2
 
-figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, left = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 left.loglog(1 / divisors, half_width, "k--", linewidth=1, label="proven, by Theorem 3")
 left.loglog(1 / divisors, error, "o-", color="#2471a3", label="Algorithm 1: real error")
 left.axhline(rounding, color="#c0392b", label="quadrature: proven, rounding included")
@@ -51,7 +51,7 @@ left.set(xlabel="step / sqrt(lambda)", ylabel="error of log Z", ylim=(1e-13, 1e3
 left.set_title("Error and step")
 left.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.46))
 
-figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, right = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 right.loglog(seconds, error, "o-", color="#2471a3", label="Algorithm 1")
 star = {"color": "#c0392b", "markersize": 14, "label": "quadrature"}
 right.loglog([quadrature_seconds], [rounding], "*", **star)

@@ -50,7 +50,7 @@ by_none = pattern_rates(sz.sample(alone.model, 100_000, seed=0) > 0)
 # %%
 # The couplings, drawn at the places of the cells: neighbors along a stroke are active together
 # (red), cells across a stroke exclude each other (blue).
-figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, left = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 cell = np.stack([np.arange(16) % 4, -(np.arange(16) // 4)], axis=1)
 edges, weights = pairs.model.edges()
 for (i, j), weight in sorted(zip(edges, weights, strict=True), key=lambda each: abs(each[1])):
@@ -66,7 +66,7 @@ left.set(aspect="equal", xlim=(-0.6, 3.6), ylim=(-3.6, 0.6))
 left.set_title(f"{len(weights)} couplings between 16 cells")
 left.axis("off")
 
-figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, right = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for rates, marker, color, label in (
     (by_none, "s", "#2471a3", "independent cells"),
     (by_pairs, "o", "#c0392b", "model with pairs"),

@@ -46,14 +46,14 @@ print(sz.log_z(model.scaled(1.0), "bp"))
 # %%
 # Hot states follow the formula. Cold ones keep violated equations: no single spin can be turned
 # without violating others. There the answer is not trusted, as it should be.
-figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, left = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 left.plot(betas, energy / equations, color="black", linewidth=1, label="formula")
 measured, error = found.energy / equations, found.energy_error / equations
 left.errorbar(betas, measured, error, fmt="o", markersize=4, label="annealing")
 left.set(title="Energy", xlabel="inverse temperature", ylabel="energy per equation")
 left.legend(frameon=False)
 
-figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, right = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 off = np.abs(found.log_z - closed)
 for chosen, marker, color, label in (
     (found.trusted, "o", "#2471a3", "trusted"),

@@ -50,7 +50,7 @@ betas = np.geomspace(0.3, 30, 60)
 curves = sz.thermodynamics(model, betas)
 chosen = np.array([sz.marginals(beta * model, pairs=False).probability[:, 1] for beta in betas])
 
-figure, left = plt.subplots(figsize=(5.6, 4.4), layout="constrained")
+figure, left = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 soft = sz.marginals(4.0 * model, pairs=False).probability[:, 1]
 for i, j in bqm.quadratic:
     left.plot(*place[[i, j]].T, color="0.8", linewidth=2 * bqm.quadratic[i, j], zorder=1)
@@ -62,7 +62,7 @@ left.set(title="P(mast) at beta = 4; lines disturb", xticks=[], yticks=[], aspec
 left.legend(loc="lower left")
 figure.colorbar(dots, shrink=0.8)
 
-figure, middle = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, middle = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for i in range(28):
     color = "#2471a3" if best.state[i] > 0 else "#c0392b"
     middle.semilogx(betas, chosen[:, i], color=color, linewidth=1)
@@ -71,7 +71,7 @@ middle.plot([], [], color="#c0392b", label="not in it")
 middle.set(title="Every site, at all temperatures", xlabel="beta", ylabel="P(mast)")
 middle.legend(frameon=False)
 
-figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, right = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 right.loglog(betas, np.exp(curves.entropy), color="black")
 right.set(title="How many plans", xlabel="beta", ylabel="exp(entropy): plans to choose from")
 plt.show()

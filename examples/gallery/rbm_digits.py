@@ -38,7 +38,7 @@ print(f"independent pixels: {independent:.2f}")
 # %%
 # More hidden units help, but less on new pictures than on training pictures. The error bars are
 # smaller than the marks. The second picture shows samples of the visible units of the largest RBM.
-figure, panel = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, panel = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for found, label, marker in ((on_train, "training pictures", "s"), (on_test, "test pictures", "o")):
     values, errors = [f.log_likelihood for f in found], [2 * (f.std_error or 0.0) for f in found]
     panel.errorbar(sizes, values, errors, marker=marker, capsize=3, label=label)

@@ -81,7 +81,7 @@ print(f"multi-information {alone - true_entropy:.2f} bits, of which pairs explai
 # input looks like many weak couplings, and which cells are coupled is not which cells are
 # connected.
 test = fit.goodness()
-figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, left = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 numbers = np.arange(CELLS + 1)
 by_chance = np.ones(1)
 for probability in rate:
@@ -96,7 +96,7 @@ left.set(xlabel="active cells", ylabel="probability", xlim=(0, 25), ylim=(1e-4, 
 left.set_title("how many are active")
 left.legend(frameon=False)
 
-figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, right = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 right.plot(test.third_predicted, test.third_observed, ".", markersize=3, color="#c0392b")
 right.axline((0, 0), slope=1, color="black", linewidth=0.8)
 right.set(xlabel="model", ylabel="data", title="third moments E[x x' x'']")

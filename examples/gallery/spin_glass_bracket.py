@@ -37,7 +37,7 @@ high = np.array([b.upper if b.interval.high is None else b.interval.high for b i
 assert np.all(lower <= log_z + 3 * estimate.log_z_error)
 assert np.all(log_z - 3 * estimate.log_z_error <= upper)
 
-figure, left = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, left = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 left.fill_between(betas, -upper * per_spin, -lower * per_spin, color="#d6e4f0", label="proven")
 likely = {"color": "#7fb3d5", "label": "with probability 99.9%"}
 left.fill_between(betas, -high * per_spin, -low * per_spin, **likely)
@@ -46,7 +46,7 @@ left.set(xlabel="beta", ylabel="free energy per spin", xscale="log", ylim=(-2.8,
 left.set_title("The bracket")
 left.legend(frameon=False, loc="lower right")
 
-figure, right = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+figure, right = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 right.fill_between(betas, (lower - log_z) / glass.n, (upper - log_z) / glass.n, color="#d6e4f0")
 right.fill_between(betas, (low - log_z) / glass.n, (high - log_z) / glass.n, color="#7fb3d5")
 right.errorbar(betas, 0 * betas, 2 * estimate.log_z_error / glass.n, fmt="k.", capsize=2)

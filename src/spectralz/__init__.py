@@ -1,4 +1,4 @@
-"""Partition functions of pairwise binary models, and how far each answer can be trusted."""
+"""Partition functions of binary models, and how far each answer can be trusted."""
 
 import spectralz._support.interrupts  # isort: skip  # noqa: F401  (imported first, so that an interrupt is quiet)
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -74,7 +74,7 @@ from spectralz.result import (
 if _TYPE_CHECKING:
     from spectralz import plots as plots
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "METHODS",

@@ -44,7 +44,7 @@ class _Commands(Group):
 
 app = typer.Typer(
     cls=_Commands,
-    help="Partition functions of pairwise binary models, and how far each answer can be trusted.",
+    help="Partition functions of binary models, and how far each answer can be trusted.",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

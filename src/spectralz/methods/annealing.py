@@ -53,8 +53,8 @@ class Annealing(Method):
     """Estimate Z without bias by population annealing, with an error bar; gives marginals and samples too.
 
     States follow a path from independent spins in the model's own fields to the model. 64 states are swept together.
-    Phases that they miss, such as those beyond a first-order transition, are searched for, annealed towards from fields
-    of their own, and added. Models with terms of three and more spins are swept spin by spin, on the CPU.
+    Phases that they miss, such as those beyond a first-order transition, are searched for, measured by runs of their
+    own, and added. Models with terms of three and more spins are swept spin by spin, on the CPU.
 
     Parameters
     ----------

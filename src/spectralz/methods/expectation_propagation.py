@@ -53,7 +53,7 @@ class ExpectationPropagation(Method):
     corrections of higher order, and what states that the Gaussian does not reach may add. The page
     ``docs/expectation-propagation.md`` has the formula, and how often the error was within twice this scale.
     ``trusted`` says whether it is at most 0.1 and couplings are weak (sum_j J_ij^2 below 1, on average; with several
-    phases, no J above 0.2). If it is False, take log Z as an order of magnitude; ``status`` then has not converged.
+    phases, no J above 0.2). If it is False, take log Z as an order of magnitude; ``status.converged`` is then False.
     ``lower`` is the mean-field bound.
 
     Parameters

@@ -59,7 +59,7 @@ class LowRank(Method):
     max_rank
         Largest rank to look for when A + D is to be found.
     max_cells
-        Most cells of the grid; refused before anything is allocated.
+        Most cells of the grid; a model that needs more is refused before anything is allocated.
     tol
         Largest error of log Z from the low-rank form; it widens the interval.
 

@@ -115,7 +115,7 @@ class MatrixProduct(Method):
     seed
         The same seed gives the same answer.
     max_memory
-        Most memory, in bytes or like ``"512 MiB"``; refused before anything is allocated.
+        Most memory, in bytes or like ``"512 MiB"``; a model that needs more is refused before anything is allocated.
 
     Raises
     ------

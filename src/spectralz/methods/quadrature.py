@@ -49,7 +49,7 @@ class Quadrature(Method):
     max_rank
         Largest rank to look for when A + D is to be found.
     max_nodes
-        Most nodes of the whole grid; refused before any work is done.
+        Most nodes of the whole grid; a model that needs more is refused before any work is done.
     tol
         Largest error of log Z from the low-rank form; it widens the interval.
 

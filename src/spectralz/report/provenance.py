@@ -66,7 +66,7 @@ def how_to_rerun(command: str, methods: Iterable[AnyMethod]) -> str:
     """Return the command, if there is one, and whether it gives the same digits, as HTML."""
     is_timed = any("budget" in vars(method) and vars(method).get("work") is None for method in methods)
     note = (
-        "The budget is in seconds, so another run may differ in its last digits. With a budget of operations "
+        "The budget is in seconds, so another run may give slightly different numbers. With a budget of operations "
         "(<code>work</code>) every run gives the same answer."
     )
     shown = rerun("To run it again:", "command", escape(without_folders(command))) if command else ""
