@@ -114,8 +114,8 @@ def states(models: int = 3) -> str:
                 error = abs(found.log_z - truth)
                 rows.append([error, found.std_error, found.details["share"], found.details["states"], found.seconds])
             means = np.mean(rows, axis=0)
-            useless = sum(math.isnan(row[0]) for row in rows)
-            errors = ["useless", "-"] if useless else [f"{means[0]:.1g}", f"{means[1]:.2g}"]
+            loose = sum(math.isnan(row[0]) for row in rows)
+            errors = ["loose bound", "-"] if loose else [f"{means[0]:.1g}", f"{means[1]:.2g}"]
             lines.append([f"{n}", f"{s:g}", *errors, f"{100.0 * means[2]:.4g}%", f"{means[3]:.0f}", f"{means[4]:.2g}"])
     return table(["n", "s", "mean error", "std_error", "share of P(x)", "states", "seconds"], lines)
 

@@ -72,6 +72,13 @@ class DiagonalSDP(Compared):
         Sweeps and steps of the trust region, over all components.
     status
         How it ended, as a sentence; ``status.converged`` says whether the gap is at most ``tol``.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> found = sz.diagonal_sdp([[0.0, 1.0], [1.0, 0.0]])
+    >>> found.feasible, bool(found.lower <= -2.0 <= found.upper)  # D = -1 for both spins is the best
+    (True, True)
     """
 
     diagonal: FloatArray
@@ -111,6 +118,11 @@ def diagonal_sdp(
     device
         Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
         and the coupling is dense with at least 2,000 spins.
+
+    Returns
+    -------
+    DiagonalSDP
+        D, what is proven about its trace, and how it ended.
 
     Raises
     ------
