@@ -138,15 +138,22 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.bad_inputs
 	$(BIN)/python examples/demo.py
 	cp out/demo.png out/answer.png docs/images/
+	$(BIN)/python docs/pictures.py
 	$(BIN)/python examples/diagonal.py docs/images/sdp-diagonal.png
 	$(BIN)/spectralz generate grid --side 15 --strength 0.5 --seed 0 out/grid15.npz
 	$(BIN)/spectralz compare out/grid15.npz --methods exact,bp,mf,mbe,wmbe,trw,spectral --plot docs/images/compare.png
 
-# Nothing is fetched while it builds. Only scripts of the gallery that have changed run again. Kernels are compiled
-# first, or pages would show that a script waited for them.
-site: $(VENV)/.installed-site
-	$(BIN)/python -c "import spectralz; spectralz.warm_up()"
-	$(ONE_THREAD) $(BIN)/python -m sphinx -q -W --keep-going -d out/site-doctrees docs out/site
+# Kernels are compiled before the scripts of the gallery run, or pages would show that a script waited for them: from
+# both ends, in two processes.
+out/site-kernels: $(VENV)/.installed-site $(shell find src -name '*.py')
+	@echo "Compiling kernels: one to two minutes the first time"
+	@$(BIN)/python -c "import spectralz; spectralz.warm_up(backwards=True)" & other=$$!; \
+		$(BIN)/python -c "import spectralz; spectralz.warm_up()" && wait $$other
+	@mkdir -p out && touch $@
+
+# Nothing is fetched while it builds. Only scripts of the gallery that have changed run again, one per core.
+site: out/site-kernels
+	$(ONE_THREAD) $(BIN)/python -m sphinx -j auto -W --keep-going -d out/site-doctrees docs out/site
 	@echo "The site: out/site/index.html"
 
 fresh-kernels:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import io
 import re
 import subprocess
 import sys
@@ -12,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import spectralz as sz
+from tests.helpers import with_slow
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "api" / "index.md"
@@ -68,6 +72,111 @@ def test_the_tables_from_the_literature_are_made(monkeypatch, capsys):
     assert capsys.readouterr().out.count("| beta |") == 3
 
 
+DOCS = ROOT / "docs"
+READERS = [DOCS / f"for-{name}.md" for name in ("physics", "statistics", "machine-learning", "optimization")]
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
+
+
+def shown_and_printed(page):
+    """Return what a page shows as the output of its blocks of Python, and what they print."""
+    blocks = re.findall(r"```python\n(.*?)```(?:\s*```\n(.*?)```)?", page.read_text(encoding="utf-8"), re.DOTALL)
+    names, found = {}, []
+    for code, shown in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, str(page), "exec"), names)
+        if shown:
+            found.append((shown, printed.getvalue()))
+    return found
+
+
+def differences(shown, printed):
+    """Return the pairs of lines in which more differs than times, and last digits that depend on the machine."""
+    seconds = re.compile(r"\d[\d.e-]* s\b|seconds.*|(?<=  )[\d.e-]+(?=  +(exact:|converged))")
+    pairs = zip(shown.splitlines(), printed.splitlines(), strict=True)
+    return [(a, b) for a, b in pairs if not same_line(seconds.sub("s", a), seconds.sub("s", b))]
+
+
+def same_line(shown, printed):
+    """Whether the words are the same, and the numbers close: those of errors and of rounding in size only."""
+    words = [" ".join(NUMBER.sub("#", line).split()) for line in (shown, printed)]
+    if words[0] != words[1]:
+        return False
+    is_size = re.search("to within|match to|±", shown)
+    numbers = [[float(number.replace(",", "")) for number in NUMBER.findall(line)] for line in (shown, printed)]
+    return all(
+        a == pytest.approx(b, rel=0.5 if is_size and a < 1 else 1e-2, abs=1e-5) for a, b in zip(*numbers, strict=True)
+    )
+
+
+def test_lines_that_differ_are_found():
+    assert differences("log Z = 2.5 (exact)\nexact, 0.1 s\n", "log Z = 2.5001 (exact)\nexact, 3 s\n") == []
+    assert differences("log Z = 2.5 (exact)", "log Z = 2.6 (exact)") == [("log Z = 2.5 (exact)", "log Z = 2.6 (exact)")]
+    assert len(differences("log Z = 2.5 (exact)", "log Z = 2.5 (estimate)")) == 1
+    assert differences("proven to within 1.1e-14", "proven to within 1.7e-14") == []
+    assert differences("[[ 1 -1]\n [-0.0  2]]", "[[ 1 -1]\n [0.0  2]]") == []
+    assert len(differences("[[ 1 -1]]", "[[ 1  1]]")) == 1
+    with pytest.raises(ValueError, match="longer"):
+        differences("one line", "one line\nand another")
+
+
+# The first answer of "Get started" that is not exact takes some seconds.
+@pytest.mark.parametrize(
+    "page",
+    with_slow([DOCS / "index.md", DOCS / "get-started.md", *READERS], [DOCS / "get-started.md"]),
+    ids=lambda p: p.stem,
+)
+def test_pages_show_what_their_code_prints(page, tmp_path, monkeypatch):
+    if "sklearn" in page.read_text():
+        pytest.importorskip("sklearn", reason="the pictures come with the extra [sklearn]")
+    monkeypatch.chdir(tmp_path)
+    found = shown_and_printed(page)
+    assert found
+    for shown, printed in found:
+        assert differences(shown, printed) == []
+
+
+def test_each_reader_has_about_ten_lines_and_links():
+    home = (DOCS / "index.md").read_text()
+    for page in READERS:
+        text = page.read_text()
+        code = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+        assert 5 <= len([line for line in code.splitlines() if line and not line.startswith(("import", "from"))]) <= 12
+        assert len(re.findall(r"^- \[", text, re.MULTILINE)) >= 4
+        assert f":link: {page.stem}\n" in home
+
+
+def test_links_have_words_and_no_names_of_files():
+    for page in DOCS.glob("**/*.md"):
+        assert not re.findall(r"\[`?[\w./-]+\.(?:md|rst)`?\]\(", page.read_text(encoding="utf-8")), page
+
+
+def test_code_fits_the_column_of_the_site():
+    """At 1280 pixels there is room for 100 characters, and for 112 of outputs, whose letters are smaller."""
+    for page in DOCS.glob("**/*.md"):
+        text = page.read_text(encoding="utf-8")
+        for language, block in re.findall(r"^ *```([^\n]*)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
+            widest = max(map(len, block.splitlines()), default=0)
+            assert widest <= (100 if language else 112), (page, block)
+    for script in SCRIPTS:
+        assert max(map(len, script.read_text(encoding="utf-8").splitlines())) <= 100, script
+
+
+def test_formulas_survive_the_markdown_of_other_programs():
+    """No line of a formula looks like that of a list, and no escape is one of Markdown."""
+    for page in DOCS.glob("**/*.md"):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for formula in re.findall(r"\$\$.*?\$\$|\$[^$\n]+\$", text, re.DOTALL):
+            assert not re.search(r"^\s*[-+*] |\\[,;:!{}]", formula, re.MULTILINE), (page, formula)
+
+
+def test_the_mark_is_the_one_that_the_code_draws():
+    spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    assert (DOCS / "_static" / "mark.svg").read_text() == pictures.mark()
+
+
 class Page(HTMLParser):
     """What a page links to, and the places that can be linked to."""
 
@@ -117,15 +226,31 @@ def test_broken_links_are_found(tmp_path):
 
 @pytest.mark.slow
 def test_the_site_builds_without_warnings_and_its_links_lead_somewhere(tmp_path):
-    for package in ("sphinx", "pydata_sphinx_theme", "myst_parser", "numpydoc", "sphinx_gallery", "sphinx_design"):
+    packages = ("sphinx", "pydata_sphinx_theme", "myst_parser", "numpydoc", "sphinx_gallery", "sphinx_design")
+    for package in (*packages, "sphinx_copybutton", "math_core", "ziamath", "joblib"):
         pytest.importorskip(package, reason="the site needs the extra [site]")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(tmp_path / "trees"), "docs"]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-j",
+        "auto",
+        "-W",
+        "--keep-going",
+        "-d",
+        str(tmp_path / "trees"),
+        "docs",
+    ]
     done = subprocess.run([*command, str(tmp_path / "site")], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     site = tmp_path / "site"
     assert broken_links(site) == []
     for name in ("index", "get-started", "your-model", "which-method", "trust", "theory", "glossary", "faq"):
         assert (site / f"{name}.html").is_file()
+    for name in ("theory", "bounds", "spectral", "low-rank", "conventions"):
+        assert '<math display="block">' in (site / f"{name}.html").read_text(encoding="utf-8")
+    assert (site / "_static" / "math.woff").is_file()
     for script in SCRIPTS:
         page = (site / "gallery" / f"{script.stem}.html").read_text(encoding="utf-8")
         assert f"sphx_glr_{script.stem}_001.png" in page

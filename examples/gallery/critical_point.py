@@ -73,7 +73,7 @@ right.errorbar(
     **style,
 )
 right.set(title="Magnetization", xlabel="beta", ylabel="mean of |magnetization|", ylim=(0, 1.05))
-right.legend(frameon=False, loc="upper left")
+right.legend(frameon=False, loc="lower right")
 for panel in (left, right):
     panel.axvline(critical, color="black", linestyle=":", linewidth=1)
 plt.show()

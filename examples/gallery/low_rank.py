@@ -49,7 +49,7 @@ left.axvline(1 / 1000, color="0.7", linestyle=":", linewidth=1)
 left.text(1.1e-3, 3e-13, "the paper's step", color="0.4")
 left.set(xlabel="step / sqrt(lambda)", ylabel="error of log Z", ylim=(1e-13, 1e3))
 left.set_title("Error and step")
-left.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, 0.46))
+left.legend(edgecolor="none", framealpha=1, loc="upper left", bbox_to_anchor=(0, 0.46))
 
 figure, right = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 right.loglog(seconds, error, "o-", color="#2471a3", label="Algorithm 1")

@@ -32,7 +32,7 @@ energy = -equations * np.tanh(betas)
 # %%
 # Annealing measures log Z and the energy at all temperatures at once, and says how far each of them
 # can be trusted.
-found = sz.thermodynamics(model, betas, "annealing", work=5e9)
+found = sz.thermodynamics(model, betas, "annealing", work=2e9)
 for k in range(0, len(betas), 3):
     off = found.log_z[k] - closed[k]
     error, trusted = found.log_z_error[k], found.trusted[k]
