@@ -116,6 +116,12 @@ def mend_links(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[([^]]+)\]\(\.\./(?!examples/)[\w./-]+\)", r"\1", text) if "/" not in name else text
 
 
+def name_thumbnails(app: Sphinx, name: str, source: list[str]) -> None:
+    """Give the small pictures of the gallery the titles of their pages as alternative texts."""
+    titled = r'(:alt:)(\s+:doc:`[^`]+`\s+\.\. raw:: html\s+<div class="sphx-glr-thumbnail-title">)([^<]*)'
+    source[0] = re.sub(titled, r"\1 \3\2\3", source[0])
+
+
 def keep_bars(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Let the bars of |A| stand as they are; to Sphinx they would mean a substitution.
 
@@ -165,4 +171,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("build-finished", copy_font)
     app.connect("autodoc-process-docstring", keep_bars)
     app.connect("source-read", mend_links)
+    app.connect("source-read", name_thumbnails)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,13 +22,15 @@ MOST_DEPENDENCIES = 20
 
 
 def parities(model: Ising | Polynomial) -> float:
-    """Return log Z of a model in which few of the products of spins depend on the others.
+    r"""Return log Z of a model in which few of the products of spins depend on the others.
 
     Every term is a parity equation, those of one and two spins too. If m terms c_a have rank r as sets of spins over
     GF(2), there are 2^(m - r) dependencies S: sets of terms in which every spin occurs an even number of times, the
-    empty one among them. With their sum::
+    empty one among them. With their sum,
 
-        Z = exp(offset) 2^n prod_a cosh(c_a) sum_S prod_(a in S) tanh(c_a).
+    .. math::
+
+       Z = e^{\text{offset}} \, 2^n \prod_a \cosh c_a \, \sum_S \prod_{a \in S} \tanh c_a.
 
     At low temperature the products of this sum are almost 1 and almost cancel. It is therefore computed as 2^(m - r)
     times a probability: if each equation is violated with probability 1 / (1 + exp(2 abs(c_a))), independently, that

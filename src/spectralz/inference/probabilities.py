@@ -30,7 +30,15 @@ def log_prob(
     executor: Any = None,
     **options: Any,
 ) -> LogProb:
-    """Return log P(x) of states of ``model``, with the error of their common log Z.
+    r"""Return log P(x) of states of ``model``, with the error of their common log Z.
+
+    For a whole state x, and for the known cells y of a state in which others are missing,
+
+    .. math::
+
+       \log P(x) = w(x) - \log Z, \qquad \log P(y) = \log Z(y) - \log Z,
+
+    where w is the log-weight and Z(y) the sum over the states that have these cells.
 
     Parameters
     ----------
@@ -39,7 +47,7 @@ def log_prob(
     X
         States, one per row, or a single one; for an RBM, states of all units, the visible ones first, or of the
         visible ones alone. Cells may be missing (NaN, None or NA): the result is then the log-probability of the
-        others, log Z with these fixed minus log Z. Rows for which this takes a method share its budget.
+        others. Rows for which this takes a method share its budget.
     method, executor, **options
         How to find log Z, as in :func:`log_z`.
     values

@@ -53,7 +53,14 @@ def thermodynamics(
     threads: int | None = None,
     exclude: Sequence[str] = (),
 ) -> Thermodynamics:
-    """Return log Z, energy, entropy, heat capacity and magnetization of ``model`` at many temperatures, with errors.
+    r"""Return log Z, energy, entropy, heat capacity and magnetization of ``model`` at many temperatures, with errors.
+
+    With the log-weight w of the model, the energy U, the entropy S and the heat capacity C are
+
+    .. math::
+
+       Z(\beta) = \sum_x e^{\beta w(x)}, \quad U = -\frac{d \log Z}{d \beta}, \quad S = \log Z + \beta U, \quad
+       C = \beta^2 \frac{d^2 \log Z}{d \beta^2}.
 
     The answer is exact if the treewidth is small or the rank is low. Otherwise each temperature has the first of these
     that is trusted there: contractions of compressed tables (``mps``), where the frontier is small; parallel tempering,

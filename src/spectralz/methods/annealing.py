@@ -50,11 +50,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Annealing(Method):
-    """Estimate Z without bias by population annealing, with an error bar; gives marginals and samples too.
+    r"""Estimate Z without bias by population annealing, with an error bar; gives marginals and samples too.
 
-    States follow a path from independent spins in the model's own fields to the model. 64 states are swept together.
-    Phases that they miss, such as those beyond a first-order transition, are searched for, measured by runs of their
-    own, and added. Models with terms of three and more spins are swept spin by spin, on the CPU.
+    States follow a path from independent spins in the model's own fields to the model. On the way the log-weight w_k
+    changes step by step, from w_0 to that of the model, and each step multiplies Z by a mean over the states,
+
+    .. math::
+
+       Z \approx Z_0 \prod_{k \ge 1} \sum_r p_r e^{w_k(x_r) - w_{k-1}(x_r)},
+
+    where p_r is the share of the state x_r in the population. 64 states are swept together. Phases that they miss, such
+    as those beyond a first-order transition, are searched for, measured by runs of their own, and added. Models with
+    terms of three and more spins are swept spin by spin, on the CPU.
 
     Parameters
     ----------

@@ -40,15 +40,26 @@ STARTING_FIELD, SAME_MEANS, ITERATIONS_TOGETHER = 3.0, 0.05, 5
 class BeliefPropagation(Method):
     r"""Estimate log Z by (loopy) belief propagation; the answer is exact on forests.
 
-    Every spin sends each neighbor one number that sums up what it receives from the others,
-    u_{i->j} = atanh(tanh J_ij tanh h_{i\j}), computed in logs so that no coupling is too strong. On a forest one sweep
-    up and down gives the exact answer, and ``lower`` and ``upper`` enclose it with all rounding errors. On a graph with
-    loops the messages may or may not converge. Either way the value is the Bethe approximation,
-    sum_i log Z_i - sum_ij log Z_ij, whose derivatives vanish at fixed points. It is not a bound, and it may be
-    impossible: it is compared with the best state found from the means, and ``status`` says so if it is below that
-    state's log-weight or more than n log 2 above it. On attractive models, where flipping the signs of some spins
-    leaves no negative coupling, the Bethe objective at any means is a proven lower bound [3]_, and ``lower`` is its
-    value at the means found.
+    Every spin i sends each neighbor j one number that sums up the field h that it has from the others,
+
+    .. math::
+
+       u_{i \to j} = \operatorname{atanh}(\tanh J_{ij} \, \tanh h_{i \setminus j}), \qquad
+       h_{i \setminus j} = \theta_i + \sum_{k \ne j} u_{k \to i},
+
+    computed in logs so that no coupling is too strong. On a forest one sweep up and down gives the exact answer, and
+    ``lower`` and ``upper`` enclose it with all rounding errors. On a graph with loops the messages may or may not
+    converge. Either way the value is the Bethe approximation
+
+    .. math::
+
+       \log Z \approx \sum_i \log Z_i - \sum_{(i, j)} \log Z_{ij},
+
+    where Z_i sums over a spin with all its messages, and Z_ij over a pair. Its derivatives vanish at fixed points. It
+    is not a bound, and it may be impossible: it is compared with the best state found from the means, and ``status``
+    says so if it is below that state's log-weight or more than n log 2 above it. On attractive models, where flipping
+    the signs of some spins leaves no negative coupling, the Bethe objective at any means is a proven lower bound [3]_,
+    and ``lower`` is its value at the means found.
 
     Terms of three and more spins are factors: messages go from spins to factors and back, and a factor adds up the
     states of its spins. A factor has all the terms among the spins of a largest term, of up to 16 spins. The answer is

@@ -65,13 +65,19 @@ class _Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvexMeanField(Method):
-    """Bound log Z from above, with proof, by a concave mean-field problem; gives rough marginals too.
+    r"""Bound log Z from above, with proof, by a concave mean-field problem; gives rough marginals too.
 
     A diagonal D with A + D <= 0 is added to the coupling; this changes log Z by Tr D only. Then the mean-field
-    problem is concave, and its maximum m gives log Z <= <theta, m> + m' (A + D) m + H(m) - Tr D. The bound is evaluated
-    by a dual formula that holds at any m, with rounding, for a D whose feasibility is proven. With the best D it is
-    never above the bound of ``spectral``, n log 2 - Tr D, and much below it if fields are strong relative to couplings.
-    Without a field the two bounds are equal.
+    problem is concave, and its maximum is a bound. Apart from the offset,
+
+    .. math::
+
+       \log Z \le \max_m \bigl( \theta^\top m + m^\top (A + D) m + H(m) \bigr) - \operatorname{Tr} D,
+
+    where H(m) is the entropy of independent spins with the means m. The bound is evaluated by a dual formula that holds
+    at any m, with rounding, for a D whose feasibility is proven. With the best D it is never above the bound of
+    ``spectral``, n log 2 - Tr D, and much below it if fields are strong relative to couplings. Without a field the two
+    bounds are equal.
 
     Parameters
     ----------

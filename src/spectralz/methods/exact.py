@@ -132,7 +132,13 @@ class ExactPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(Method):
-    """Compute the exact log Z, marginals and samples, where they are tractable.
+    r"""Compute the exact log Z, marginals and samples, where they are tractable.
+
+    With the log-weight w, and with spins numbered in the order of elimination,
+
+    .. math::
+
+       \log Z = \log \sum_{x_n = \pm 1} \cdots \sum_{x_2 = \pm 1} \sum_{x_1 = \pm 1} e^{w(x)}.
 
     Bucket elimination sums out one spin after the other, in logs, along the cheapest of several orders. Its cost is
     exponential only in the widest table on the way: about the side of a grid, the smaller layer of an RBM, all

@@ -43,12 +43,21 @@ def _steps_option(value: Any, name: str) -> float | tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class LowRank(Method):
-    """Compute log Z of a low-rank model by Algorithm 1 of the paper, a quantized dynamic program.
+    r"""Compute log Z of a low-rank model by Algorithm 1 of the paper, a quantized dynamic program.
 
-    Every <u_j, x> is replaced by a multiple of the step c_j, chosen so that the number of states with given multiples
-    follows a recursion over the spins (Claim 2). Time is n times the number of cells, which grows exponentially in the
-    rank. ``lower`` and ``upper`` are proven by the argument of Theorem 3, with the actual rounding errors of the
-    directions instead of the largest possible ones. So a step that divides the directions gives the exact answer.
+    With directions u_j = sqrt|lambda_j| v_j, every <u_j, x> is replaced by a multiple k_j of the step c_j, chosen so
+    that the weight t(k) of the states with given multiples follows a recursion over the spins (Claim 2). Apart from the
+    offset and the diagonal,
+
+    .. math::
+
+       t_i(k) = e^{-\theta_i} t_{i-1}(k) + e^{\theta_i} t_{i-1}(k - \hat u_i), \qquad
+       Z \approx \sum_k t_n(k) \, e^{\sum_j s_j c_j^2 k_j^2},
+
+    where s_j is the sign of lambda_j, and spin i shifts k_j by 2 u_ji / c_j, rounded to an integer. Time is n times the
+    number of cells, which grows exponentially in the rank. ``lower`` and ``upper`` are proven by the argument of
+    Theorem 3, with the actual rounding errors of the directions instead of the largest possible ones. So a step that
+    divides the directions gives the exact answer.
 
     Parameters
     ----------

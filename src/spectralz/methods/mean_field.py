@@ -50,16 +50,27 @@ class _Run:
 
 @dataclass(frozen=True, kw_only=True)
 class MeanField(Method):
-    """Bound log Z from below by the best product distribution, found by coordinate ascent.
+    r"""Bound log Z from below by the best product distribution, found by coordinate ascent.
 
-    log Z >= <theta, m> + sum_ij A_ij m_i m_j + entropy(m) for all means m of independent spins; m_i = tanh(theta_i +
-    sum_j J_ij m_j) maximizes it over one spin. A term of more spins adds its weight times the product of their means to
-    the bound, and times the product of the others' means to the field of each. There are many maxima, and the start
-    decides which one is reached. Each is a proven lower bound, and the best is returned.
+    For all means m of independent spins, with their entropy H(m), and apart from the offset and the trace of A,
+
+    .. math::
+
+       \log Z \ge \sum_i \theta_i m_i + \sum_{i < j} J_{ij} m_i m_j + H(m), \qquad
+       m_i = \tanh\Bigl(\theta_i + \sum_j J_{ij} m_j\Bigr),
+
+    where the second formula maximizes the first over one spin. A term of more spins adds its weight times the product
+    of their means to the bound, and times the product of the others' means to the field of each. There are many maxima,
+    and the start decides which one is reached. Each is a proven lower bound, and the best is returned.
 
     With ``block_width`` the distribution is a product over blocks of spins, exact within each and mean field between:
-    log Z >= sum_b log Z_b - <f - theta, m> + sum of J_ij m_i m_j between blocks, where f are the fields in the blocks.
-    On sparse graphs the bound is ten to a hundred times closer. Blocks are for models of pairs.
+
+    .. math::
+
+       \log Z \ge \sum_b \log Z_b(f) - (f - \theta)^\top m + \sum_{(i, j)} J_{ij} m_i m_j,
+
+    where f are the fields in the blocks b, and the last sum is over the edges between blocks. On sparse graphs the
+    bound is ten to a hundred times closer. Blocks are for models of pairs.
 
     Parameters
     ----------

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MiniBucket(Method):
-    """Bound log Z from above or below by mini-bucket elimination.
+    r"""Bound log Z from above or below by mini-bucket elimination.
 
     This is bucket elimination, but if the functions of a spin have more than ``ibound`` spins in total, they are
-    divided into mini-buckets. The spin is summed out of the first mini-bucket. In each other one the maximum over the
-    spin (for an upper bound) or the minimum (for a lower bound) is taken [1]_. Time and memory grow as 2^ibound. If no
-    bucket has to be split, the answer is exact and marked so.
+    divided into mini-buckets. The spin x is summed out of the first of them, f. In each other one, g, the maximum over
+    the spin (for an upper bound) or the minimum (for a lower bound) is taken [1]_:
+
+    .. math::
+
+       \sum_x f(x) \, \min_x g(x) \le \sum_x f(x) \, g(x) \le \sum_x f(x) \, \max_x g(x).
+
+    Time and memory grow as 2^ibound. If no bucket has to be split, the answer is exact and marked so.
 
     Parameters
     ----------

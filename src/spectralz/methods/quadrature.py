@@ -36,13 +36,19 @@ LARGEST_PAIR_TABLE = 5_000  # spins whose pair means are kept as one matrix
 
 @dataclass(frozen=True, kw_only=True)
 class Quadrature(Method):
-    """Compute log Z, marginals and samples of a low-rank model, exact to rounding, by Gaussian integrals.
+    r"""Compute log Z, marginals and samples of a low-rank model, exact to rounding, by Gaussian integrals.
 
-    By the Hubbard-Stratonovich transformation, Z is an r-dimensional Gaussian integral of a product over the spins. The
-    error of the trapezoidal rule for it is known and is below double precision. Time is n times the number of nodes;
-    there are about 4 |u|_1 + 25 nodes per direction, and only those that matter are visited. ``lower`` and ``upper``
-    enclose log Z with rounding. If negative eigenvalues make all digits cancel, the dynamic program of ``low_rank``
-    takes over, and ``status`` says so.
+    A diagonal D is found such that A + D has few eigenvalues lambda_j other than 0. By the Hubbard-Stratonovich
+    transformation, Z is then a Gaussian integral of a product over the spins: apart from the offset,
+
+    .. math::
+
+       Z = e^{-\operatorname{Tr} D} E_g \prod_i 2 \cosh\Bigl(\theta_i + \sum_j \sqrt{2 \lambda_j} \, v_{ji} g_j\Bigr),
+
+    with standard normal numbers g_j. The error of the trapezoidal rule for it is known and is below double precision.
+    Time is n times the number of nodes; there are about 4 |u_j|_1 + 25 nodes in the direction u_j = sqrt|lambda_j| v_j,
+    and only those that matter are visited. ``lower`` and ``upper`` enclose log Z with rounding. If negative eigenvalues
+    make all digits cancel, the dynamic program of ``low_rank`` takes over, and ``status`` says so.
 
     Parameters
     ----------

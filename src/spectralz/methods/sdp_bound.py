@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SDPBound(Method):
-    """Bound log Z from above, with proof, by the semidefinite program of the paper alone.
+    r"""Bound log Z from above, with proof, by the semidefinite program of the paper alone.
 
-    With the field as one more spin, log Z <= n log 2 - Tr D for every diagonal D with A + D <= 0. The program finds the
-    D of largest trace, and the feasibility of D is proven in floating point. `spectral` has the same ``upper`` and goes
-    on to an estimate. The bound alone needs no eigenvectors and can be computed for thousands of spins.
+    With the field as one more spin, and apart from the offset,
+
+    .. math::
+
+       \log Z \le n \log 2 - \operatorname{Tr} D \quad \text{for every diagonal } D \text{ with } A + D \preceq 0.
+
+    The program finds the D of largest trace, and the feasibility of D is proven in floating point. `spectral` has the
+    same ``upper`` and goes on to an estimate. The bound alone needs no eigenvectors and can be computed for thousands
+    of spins.
 
     Parameters
     ----------

@@ -87,13 +87,19 @@ class _Diagonal:
 
 @dataclass(frozen=True, kw_only=True)
 class Spectral(Method):
-    """Estimate log Z by Algorithm 2 of the paper: shift the diagonal, decompose, multiply rank-1 expectations.
+    r"""Estimate log Z by Algorithm 2 of the paper: shift the diagonal, decompose, multiply rank-1 expectations.
 
     The field becomes one more spin. A diagonal D is added to the coupling, which changes log Z by Tr D only. Then
     exp(x' (A + D) x) is a product over the eigenvectors, and its mean over uniform x is replaced by the product of the
-    means (Eq. (13)): log Z = n log 2 - Tr D + sum_j log E exp(lambda_j <v_j, x>^2). If A + D <= 0, every factor is at
-    most 1, so that ``upper`` = n log 2 - Tr D is proven; the semidefinite program minimizes it (Eq. (15)).
-    ``lower`` is the best mean-field bound from several starts. The estimate may be below it; ``status`` then says so.
+    means (Eq. (13)). Apart from the offset,
+
+    .. math::
+
+       \log Z \approx n \log 2 - \operatorname{Tr} D + \sum_j \log E e^{\lambda_j (v_j^\top x)^2}.
+
+    If A + D <= 0, every factor is at most 1, so that ``upper`` = n log 2 - Tr D is proven; the semidefinite program
+    minimizes it (Eq. (15)). ``lower`` is the best mean-field bound from several starts. The estimate may be below it;
+    ``status`` then says so.
 
     Parameters
     ----------

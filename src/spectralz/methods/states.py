@@ -40,7 +40,13 @@ LEAST_SHARE_TO_SAMPLE = 0.99
 
 @dataclass(frozen=True, kw_only=True)
 class States(Method):
-    """Sum over the heaviest states: a proven lower bound, and an estimate from the share of P(x) that they hold.
+    r"""Sum over the heaviest states: a proven lower bound, and an estimate from the share of P(x) that they hold.
+
+    With the log-weight w, and the share P(S) that a set of states S holds,
+
+    .. math::
+
+       \log Z = \log \sum_{x \in S} e^{w(x)} - \log P(S) \ge \log \sum_{x \in S} e^{w(x)}.
 
     The states are found by annealing, by quenches of random states, and among the neighbors of states already found.
     The answer is sharp at low temperature. If the states found hold too little of P(x), ``status`` says so and only the

@@ -91,11 +91,18 @@ class _Messages:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeReweighted(Method):
-    """Bound log Z from above, with proof, by tree-reweighted belief propagation.
+    r"""Bound log Z from above, with proof, by tree-reweighted belief propagation.
 
-    The entropy is bounded by the mean entropy of spanning trees, in which edge e appears with probability rho_e. The
-    messages minimize the bound. It is evaluated by a formula that holds at any messages, so ``upper`` is proven, with
-    rounding, whether they converged or not. The bound is tight for weak couplings and few loops, and exact on a forest.
+    The entropy is bounded by the mean entropy of spanning trees, in which an edge appears with probability rho:
+
+    .. math::
+
+       \log Z \le \max_\tau \Bigl( E_\tau[w(x)] + \sum_i H_i(\tau) - \sum_{(i, j)} \rho_{ij} I_{ij}(\tau) \Bigr),
+
+    where tau are marginals of spins and edges that agree with each other, H their entropies, I the mutual informations
+    of the edges, and w is the log-weight. The messages minimize a formula whose least value is this maximum. It bounds
+    log Z at any messages, so ``upper`` is proven, with rounding, whether they converged or not. The bound is tight for
+    weak couplings and few loops, and exact on a forest.
 
     Parameters
     ----------

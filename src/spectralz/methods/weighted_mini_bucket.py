@@ -37,11 +37,16 @@ SHARE_OF_BOUND = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedMiniBucket(Method):
-    """Bound log Z from above or below by weighted mini-bucket elimination; gives marginals too.
+    r"""Bound log Z from above or below by weighted mini-bucket elimination; gives marginals too.
 
     As in mini-bucket elimination, the functions of a spin are divided into mini-buckets of at most ``ibound`` spins.
-    The spin is eliminated from each by a power sum (sum_x f(x)^(1/w))^w. By Hoelder's inequality, weights w that add up
-    to 1 give an upper bound if all are positive, and a lower bound if one is positive and the others are negative [1]_.
+    The spin x is eliminated from each by a power sum. By Hoelder's inequality, with weights that add up to 1,
+
+    .. math::
+
+       \sum_x \prod_k f_k(x) \le \prod_k \Bigl( \sum_x f_k(x)^{1 / w_k} \Bigr)^{w_k}
+
+    if all weights are positive; if one is positive and the others are negative, the right side is a lower bound [1]_.
     ``max_iter`` rounds of L-BFGS then tighten the bound. They change the weights, and how fields and couplings are
     shared between the mini-buckets that have them in common (cost shifting; terms of more spins stay whole). The bound
     is valid at every stage and never looser than with 0 rounds. Rounds end when they no longer gain anything. Marginals

@@ -52,7 +52,15 @@ NOTHING_LOST = Lost()
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Ising:
-    """Make a pairwise binary model with ``P(x) = exp(offset + <field, x> + x' coupling x) / Z``.
+    r"""Make a pairwise binary model: spins that are -1 or +1, with a field each and couplings between pairs.
+
+    The probability of a state x is
+
+    .. math::
+
+       P(x) = \frac{1}{Z} \exp\Bigl(\text{offset} + \sum_i \theta_i x_i + x^\top A x\Bigr),
+
+    where Z is the sum over all states.
 
     Parameters
     ----------

@@ -44,7 +44,13 @@ SMALLEST_EXPANDED = 2.0**-990
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Polynomial:
-    """Make a model whose log-weight is a polynomial: ``offset + sum over terms of c times the product of its spins``.
+    r"""Make a model whose log-weight is a polynomial of the spins, with terms of any number of spins.
+
+    With a number c_a for every term a, a set of spins, the log-weight of a state x is
+
+    .. math::
+
+       w(x) = \text{offset} + \sum_a c_a \prod_{i \in a} x_i.
 
     Every verb that takes an :class:`Ising` takes a Polynomial too; methods for pairs only say so.
 

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class RBM:
-    """Make a restricted Boltzmann machine with ``P(v, h) = exp(v' weights h + <visible, v> + <hidden, h>) / Z``.
+    r"""Make a restricted Boltzmann machine: visible and hidden units, with weights between the two layers only.
+
+    With weights W and biases a (visible) and b (hidden), the probability of a state (v, h) is
+
+    .. math::
+
+       P(v, h) = \frac{1}{Z} \exp\bigl(v^\top W h + a^\top v + b^\top h\bigr).
 
     Every verb that takes an :class:`Ising` takes an RBM too. In states, marginals and names the visible units come
     first. Evidence, samples and means are in the values of the units: 0 and 1, or -1 and +1.
