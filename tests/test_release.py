@@ -94,7 +94,7 @@ def optional_packages(code):
     imports = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import | ast.ImportFrom)]
     found = {name.name for node in imports if isinstance(node, ast.Import) for name in node.names}
     found |= {node.module for node in imports if isinstance(node, ast.ImportFrom)}
-    return {name.split(".")[0] for name in found} & {"dimod", "networkx", "pandas", "sklearn", "torch"}
+    return {name.split(".")[0] for name in found} & {"dimod", "networkx", "pandas", "sklearn", "torch", "jax"}
 
 
 def test_blocks_are_left_out_by_what_they_import():

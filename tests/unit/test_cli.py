@@ -632,7 +632,7 @@ def test_sample_says_where_states_are_not_to_be_trusted(run, tmp_path):
     sz.write(sz.generators.complete(40, 0.05, seed=0), tmp_path / "model.npz")
     code, _, err = run("sample", "model.npz", "states.npy", "--size", "5", "--method", "states")
     assert code == 0
-    assert err.startswith("warning: the states found hold")
+    assert err.startswith("warning: samples are drawn from the states found, which hold only 0% of P(x)")
     assert np.load(tmp_path / "states.npy").shape == (5, 40)
 
 

@@ -51,6 +51,6 @@ def _size(matrix: Any) -> float:
 
 def _largest_difference(matrix: Any) -> tuple[int, int]:
     """Return the pair i < j whose two entries differ most."""
-    difference = sp.triu(matrix / 2.0 - matrix.T / 2.0, format="coo")
+    difference = sp.triu(sp.coo_array(matrix / 2.0 - matrix.T / 2.0), format="coo")
     worst = int(np.argmax(np.abs(difference.data)))
     return int(difference.row[worst]), int(difference.col[worst])
