@@ -11,13 +11,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import ModelError
 from spectralz.model.polynomial import expanded
 from tests.reference import states
+
+# Each example makes models, and sums over their states.
+FEW = settings(max_examples=25)
+
 
 WEIGHTS = st.sampled_from([1.0, -0.1, 0.3, 7.7, -1e-3, 1e5, 3e-17, 1e-300, -1e290])
 
@@ -42,6 +46,7 @@ def exact(model, x) -> Fraction:
 # What it is made from.
 
 
+@FEW
 @given(st.data())
 def test_unordered_repeated_and_cancelling_spins(data):
     """Terms are products of spins: their order does not matter, equal ones add up, and a spin twice is 1."""
@@ -156,6 +161,7 @@ def test_what_is_no_polynomial(terms, options, message):
 # Log-weights.
 
 
+@FEW
 @given(polynomials(weights=st.floats(-100, 100)))
 def test_log_weights_are_the_definition(model):
     X = states.all_states(model.n)
@@ -195,6 +201,7 @@ def test_many_states_are_taken_in_parts(monkeypatch):
 # Other models made from one.
 
 
+@FEW
 @given(polynomials(), st.data())
 def test_fixing_spins_keeps_the_states_that_agree(model, data):
     fixed = data.draw(st.dictionaries(st.integers(0, model.n - 1), st.sampled_from([-1, 1]))) if model.n else {}
@@ -226,6 +233,7 @@ def test_fixing_spins_step_by_step():
             model.condition(evidence)
 
 
+@FEW
 @given(polynomials(most=6), st.data())
 def test_a_submodel_has_the_terms_inside(model, data):
     spins = data.draw(st.permutations(range(model.n)))[: data.draw(st.integers(0, model.n))]
@@ -252,6 +260,7 @@ def test_submodels_of_components_are_the_model():
             model.submodel(spins)
 
 
+@FEW
 @given(polynomials(), st.sampled_from([0.0, 1.0, -2.0, 0.25, 0.3, -1.7]))
 def test_scaling_multiplies_every_log_weight(model, beta):
     scaled = model.scaled(beta)
@@ -274,6 +283,7 @@ def test_scaling_refuses_what_overflows():
         model * [1.0, 2.0]
 
 
+@FEW
 @given(
     polynomials(most=4, least=4), polynomials(most=4, least=4), st.sampled_from(["Polynomial", "Ising", "other way"])
 )
@@ -469,6 +479,7 @@ def test_a_long_term():
 # Variables that are 0 and 1.
 
 
+@FEW
 @given(st.lists(st.tuples(st.lists(st.integers(0, 4), max_size=6).map(tuple), st.floats(-9, 9)), max_size=5))
 def test_expanding_products_of_0_and_1(terms):
     made = list(expanded(terms))
