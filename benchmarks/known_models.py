@@ -152,7 +152,7 @@ def kac_ward_log_z(positions: np.ndarray, edges: np.ndarray, J: np.ndarray) -> f
     count, n = len(t), len(positions)
     ends = sp.csr_array((np.ones(count), (np.arange(count), heads)), shape=(count, n))
     begins = sp.csr_array((np.ones(count), (tails, np.arange(count))), shape=(n, count))
-    one, other = sp.coo_array(ends @ begins).coords
+    one, other = (ends @ begins).nonzero()
     goes_on = tails[one] != heads[other]
     one, other = one[goes_on], other[goes_on]
     W = sp.coo_array((t[one] * np.exp(0.5j * np.angle(step[other] / step[one])), (one, other)), shape=(count, count))

@@ -84,7 +84,8 @@ def test_of_width_one_it_is_a_spanning_forest_of_the_largest_strength(name):
     model = MODELS[name]
     csr = csr_of(model)
     strength = log_2cosh(csr.data) - math.log(2.0)
-    forest = minimum_spanning_tree(sp.csr_array((-strength, csr.indices, csr.indptr), shape=csr.shape))
+    indices, indptr = csr.indices.astype(np.int32), csr.indptr.astype(np.int32)
+    forest = minimum_spanning_tree(sp.csr_array((-strength, indices, indptr), shape=csr.shape))
     assert strength[subgraph_of(model, 1).kept].sum() / 2.0 == pytest.approx(-forest.sum())
 
 

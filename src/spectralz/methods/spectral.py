@@ -326,9 +326,9 @@ def _eigenpairs_of(block: FloatArray) -> tuple[FloatArray, FloatArray]:
     device = device_for_matrix(len(block))
     if device is None:
         # In units of a power of 2 near the largest entry, since squares of huge entries would overflow.
-        unit = math.ldexp(1.0, math.frexp(float(np.abs(block).max(initial=0.0)))[1] - 1)
-        values, vectors = np.linalg.eigh(block / unit)
-        return canonical_basis(unit * values, vectors)
+        power = math.frexp(float(np.abs(block).max(initial=0.0)))[1] - 1
+        values, vectors = np.linalg.eigh(np.ldexp(block, -power))
+        return canonical_basis(np.ldexp(values, power), vectors)
     from spectralz.kernels.device.linear_algebra import eigenpairs_in_place
 
     values, vectors = eigenpairs_in_place(block, device)

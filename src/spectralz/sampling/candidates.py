@@ -189,8 +189,9 @@ def strongest_forest(model: Model) -> NDArray[np.int64]:
     # The strongest have the smallest weight, which must not be 0.
     rank = np.empty(len(strengths))
     rank[order] = np.arange(1.0, len(strengths) + 1.0)
-    tree = minimum_spanning_tree(sp.csr_array((rank, (edges[:, 0], edges[:, 1])), shape=(model.n, model.n)))
-    return np.column_stack(sp.coo_array(tree).coords).astype(np.int64)
+    i, j = edges.T.astype(np.int32)  # older releases of scipy find no tree otherwise
+    tree = minimum_spanning_tree(sp.csr_array((rank, (i, j)), shape=(model.n, model.n)))
+    return np.column_stack(tree.nonzero()).astype(np.int64)
 
 
 def _entries(model: Model) -> int:
