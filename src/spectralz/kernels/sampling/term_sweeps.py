@@ -2,7 +2,7 @@
 
 Beside the spins of 64 states stands the sign of every term, the product of its spins, which is kept up to date: a term
 gives a spin the field c times its sign times the spin, and a spin that flips turns the signs of its terms. So each term
-of a spin costs as much as two neighbors, however many spins it has. Pairs are as in ``lanes.py``, whose path, random
+of a spin costs little more than a neighbor, however many spins it has. Pairs are as in ``lanes.py``, whose path, random
 numbers and energies are used here.
 """
 
