@@ -74,7 +74,19 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} points to {target}"
 
 
-SLOW_PAGES = ("annealing", "auto", "bounds", "compressed", "learning", "sampling", "sweeps", "trust")
+SLOW_PAGES = (
+    "after-log-z",
+    "annealing",
+    "auto",
+    "bounds",
+    "compressed",
+    "gradients",
+    "learning",
+    "sampling",
+    "sweeps",
+    "tempering",
+    "trust",
+)
 
 
 # What a page asks for in little time may be in doubt on a busy machine, and then warns.
