@@ -13,7 +13,6 @@ from spectralz.kernels.coupling import frozen
 from spectralz.kernels.sampling.heat_bath import refresh
 from spectralz.kernels.sampling.lanes import LANES, SparsePath, sweep_sparse
 from spectralz.kernels.sampling.term_sweeps import (
-    SpinTerms,
     TermPath,
     add_fields,
     cool_with_terms,
@@ -22,7 +21,7 @@ from spectralz.kernels.sampling.term_sweeps import (
     sweep_terms,
     sweep_terms_in_double,
 )
-from spectralz.kernels.terms import NO_TERMS
+from spectralz.kernels.terms import NO_TERMS, SpinTerms
 from spectralz.sampling.engines.terms import TermEngine, term_engine
 from tests.reference.lanes import assert_law, random_spins, random_words, sparse_path, symmetric, xoshiro
 from tests.reference.states import all_states

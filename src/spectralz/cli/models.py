@@ -73,7 +73,7 @@ def convert(
     _check_target(target, to, [source, evidence])
     problem = load(source, evidence, given, beta, format)
     model = problem.model.condition(problem.given) if problem.given else problem.model
-    _write(model.simplest() if isinstance(model, sz.Polynomial) else model, target, to)
+    _write(model.simplest(), target, to)
 
 
 def _write(model: Model, target: Path, to: str | None) -> None:

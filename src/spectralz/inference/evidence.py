@@ -43,7 +43,7 @@ class ModelWithEvidence:
         evidence = {} if given is None else given if rbm is None else rbm.evidence(given)
         index, value = whole.evidence(evidence)
         free = whole.condition(evidence) if len(index) else whole
-        return cls(whole, rbm, index, value, free.simplest() if isinstance(free, Polynomial) else free)
+        return cls(whole, rbm, index, value, free.simplest())
 
     @property
     def _kept(self) -> IntArray:

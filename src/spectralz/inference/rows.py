@@ -15,7 +15,7 @@ from spectralz._support.progress import report
 from spectralz.errors import ModelError, catching_interrupt
 from spectralz.methods import Exact, MeanField
 from spectralz.methods.base import has_few_pairs
-from spectralz.model import RBM, Polynomial
+from spectralz.model import RBM
 from spectralz.model.coupling.entries import symmetric
 from spectralz.model.names import names_in_short
 from spectralz.model.values import LOW, read_cells, spins_of
@@ -164,8 +164,7 @@ def _with_hard(rows: Rows, model: Model, states: SpinArray, hard: IntArray, meth
     for k, r in enumerate(hard.tolist()):
         report("rows with missing cells", k / len(hard))
         known = np.flatnonzero(states[r])
-        given = model._given(known, states[r, known].astype(np.float64))
-        free = given.simplest() if isinstance(given, Polynomial) else given
+        free = model._given(known, states[r, known].astype(np.float64)).simplest()
         found: Any = None
         with catching_interrupt() as interrupt:
             found = _asked(free, MeanField() if interrupted else shared, cells)

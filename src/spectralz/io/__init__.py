@@ -162,8 +162,7 @@ def read(
         raise OptionError("model and evidence cannot both come from standard input; name a file for one of them")
     model, fixed = read_given(path, given, format=format)
     if evidence is not None:
-        model = model.condition(by_name(model, fixed))
-        model = model.simplest() if isinstance(model, Polynomial) else model
+        model = model.condition(by_name(model, fixed)).simplest()
     return model if beta == 1.0 else model.scaled(beta)
 
 

@@ -7,7 +7,7 @@ which the mean itself cannot represent.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.blas import dasum
@@ -15,35 +15,17 @@ from scipy.linalg.blas import dasum
 from spectralz._support.compiling import compiled_in_any_order, inner
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import entropy
-from spectralz.kernels.terms import NO_TERMS, Terms
+from spectralz.kernels.terms import NO_TERMS, SpinTerms, Terms
 
 if TYPE_CHECKING:
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from spectralz.kernels.arrays import FloatArray
     from spectralz.kernels.coupling import Couplings
 
 # The fields of this many spins, for all starts, are computed by one matrix product.
 SPINS_TOGETHER = 64
 
 
-class TermsBySpin(NamedTuple):
-    """Terms of three and more spins, and those of each spin: ``term[start[i] : start[i + 1]]``."""
-
-    terms: Terms
-    start: IntArray
-    term: IntArray
-
-    @classmethod
-    def of(cls, terms: Terms, n: int) -> TermsBySpin:
-        """List the terms of n spins by spin."""
-        return cls(terms, *terms.by_spin(n)) if terms.number else NONE_BY_SPIN
-
-    @property
-    def entries(self) -> int:
-        """How many means a sweep reads."""
-        return int((self.terms.sizes * (self.terms.sizes - 1)).sum())
-
-
-NONE_BY_SPIN = TermsBySpin(NO_TERMS, *NO_TERMS.by_spin(0))
+NONE_BY_SPIN = SpinTerms.of(NO_TERMS, 0)
 
 
 def ascend(
@@ -52,7 +34,7 @@ def ascend(
     couplings: Couplings,
     sweeps: int,
     tol: float,
-    terms: TermsBySpin = NONE_BY_SPIN,
+    terms: SpinTerms = NONE_BY_SPIN,
 ) -> tuple[int, float]:
     """Sweep over the spins, setting each h_i to its best given the others; return the sweeps made and the last change.
 
@@ -64,16 +46,15 @@ def ascend(
 
 
 @inner
-def _field_of_terms(i: int, terms: TermsBySpin, mean: FloatArray) -> float:
+def _field_of_terms(i: int, terms: SpinTerms, mean: FloatArray) -> float:
     """Return the field on spin i from its terms: weights times products of the other means, which may be 0."""
-    weight, start, spin = terms.terms
     total = 0.0
-    for k in range(terms.start[i], terms.start[i + 1]):
-        term = terms.term[k]
-        product = weight[term]
-        for place in range(start[term], start[term + 1]):
-            if spin[place] != i:
-                product *= mean[spin[place]]
+    for k in range(terms.first[i], terms.first[i + 1]):
+        term = terms.of_spin[k]
+        product = terms.weight[term]
+        for place in range(terms.start[term], terms.start[term + 1]):
+            if terms.spin[place] != i:
+                product *= mean[terms.spin[place]]
         total += product
     return total
 
@@ -84,12 +65,12 @@ def _ascend(
     mean: FloatArray,
     theta: FloatArray,
     couplings: Couplings,
-    terms: TermsBySpin,
+    terms: SpinTerms,
     sweeps: int,
     tol: float,
 ) -> tuple[int, float]:
     change = 0.0
-    has_terms = len(terms.term) > 0
+    has_terms = len(terms.of_spin) > 0
     for sweep in range(sweeps):
         change = 0.0
         for i in range(len(h)):

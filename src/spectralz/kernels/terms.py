@@ -132,3 +132,19 @@ class Terms(NamedTuple):
 
 
 NO_TERMS = Terms.of((), ())
+
+
+class SpinTerms(NamedTuple):
+    """Terms as in :class:`Terms`, and those of each spin: ``of_spin[first[i] : first[i + 1]]``."""
+
+    weight: FloatArray
+    start: IntArray
+    spin: IntArray
+    first: IntArray
+    of_spin: IntArray
+
+    @classmethod
+    def of(cls, terms: Terms, n: int) -> SpinTerms:
+        """List the terms of n spins by spin."""
+        first, of_spin = terms.by_spin(n)
+        return cls(*terms, frozen(first), frozen(of_spin))

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from spectralz.errors import ModelError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.error_free import Lost, Parts, RowSums, exact_sum, row_sums, two_sum
-from spectralz.kernels.terms import NO_TERMS, Terms
+from spectralz.kernels.terms import NO_TERMS, SpinTerms, Terms
 from spectralz.model.checks import (
     as_float_array,
     checked_count,
@@ -425,6 +425,15 @@ class Ising:
     def higher(self) -> Terms:
         """The terms of three and more spins: none, unlike those of a :class:`Polynomial`."""
         return NO_TERMS
+
+    @property
+    def terms_by_spin(self) -> SpinTerms:
+        """The same terms, and those of each spin."""
+        return SpinTerms.of(NO_TERMS, self.n)
+
+    def simplest(self) -> Ising:
+        """Return the model itself, which has no terms of three and more spins."""
+        return self
 
     @property
     def graph(self) -> IntArray:

@@ -19,7 +19,7 @@ from spectralz.errors import ModelError, shown
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.error_free import NOTHING, Lost, Parts, exact_sum
-from spectralz.kernels.terms import NO_TERMS, Terms
+from spectralz.kernels.terms import NO_TERMS, SpinTerms, Terms
 from spectralz.model.checks import as_float_array, checked_count, checked_number, checked_spins, refuse_overflow
 from spectralz.model.coupling.entries import coupling_of, symmetric
 from spectralz.model.ising import Ising
@@ -194,6 +194,11 @@ class Polynomial:
     def edge_count(self) -> int:
         """Number of pairs that are terms."""
         return self.pairwise.edge_count
+
+    @cached_property
+    def terms_by_spin(self) -> SpinTerms:
+        """The terms of three and more spins, and those of each spin."""
+        return SpinTerms.of(self.higher, self.n)
 
     @cached_property
     def graph(self) -> IntArray:

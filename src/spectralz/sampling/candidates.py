@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from spectralz._support import clock
+from spectralz.model import Polynomial
 from spectralz.parts.leading import collective_directions
 from spectralz.sampling.parities import satisfying_states
 from spectralz.sampling.pool import fill, search, state_pool
@@ -123,7 +124,7 @@ def satisfying_candidates(
 ) -> list[Candidate]:
     """Return states that give strong terms the right signs, if the model has terms of three and more spins."""
     most = max(min(most, SATISFYING), 0)
-    if most < 1 or not path.has_terms:
+    if most < 1 or not isinstance(path.model, Polynomial):
         return []
     random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(int(most), path.n))
     return _heaviest_and_others(path, satisfying_states(path.model, random), tried, most, parallel)

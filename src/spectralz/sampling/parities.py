@@ -15,19 +15,19 @@ from spectralz._support import clock
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model import Model
+    from spectralz.model import Polynomial
 
 # Words of 64 bits that are added modulo 2 at most: about a second.
 MOST_WORDS = 5e8
 
 
-def satisfying_states(model: Model, starts: NDArray[np.int8]) -> NDArray[np.int8]:
+def satisfying_states(model: Polynomial, starts: NDArray[np.int8]) -> NDArray[np.int8]:
     """Return states in which the terms of a model have the right signs, strong ones first; none if that takes long.
 
     A term that contradicts stronger ones is left out. Spins that the terms leave free are as in ``starts``, one state
     per row.
     """
-    terms = _terms(model)
+    terms = list(model.terms.items())
     words = -(-model.n // 64)
     operations = float(min(model.n, len(terms)) * len(terms) * words)
     if operations > MOST_WORDS:
@@ -45,13 +45,6 @@ def satisfying_states(model: Model, starts: NDArray[np.int8]) -> NDArray[np.int8
         bits[pivot] = False
         x[:, pivot] = np.prod(x[:, bits], axis=1, dtype=np.int8) * (-1 if is_odd[k] else 1)
     return x
-
-
-def _terms(model: Model) -> list[tuple[tuple[int, ...], float]]:
-    """Return the spins of all terms, pairs and fields included, with their weights."""
-    edges, J = model.edges()
-    fields = [((int(i),), float(model.field[i])) for i in np.flatnonzero(model.field)]
-    return fields + [((i, j), w) for (i, j), w in zip(edges.tolist(), J.tolist(), strict=True)] + model.higher.items()
 
 
 def _eliminated(rows: NDArray[np.uint64], is_odd: NDArray[np.bool_], n: int) -> list[tuple[int, int]]:

@@ -28,7 +28,6 @@ from spectralz.sampling.subgraph import strongest_subgraph
 
 if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
-    from spectralz.kernels.sampling.term_sweeps import SpinTerms
     from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.collapsed import Sides
     from spectralz.sampling.engines.protocol import Engine
@@ -91,13 +90,6 @@ class Path:
     def has_terms(self) -> bool:
         """Whether the model has terms of three and more spins, for which there are sweeps of single spins alone."""
         return self.model.higher.number > 0
-
-    @cached_property
-    def terms(self) -> SpinTerms:
-        """These terms as the arrays of the kernels."""
-        from spectralz.kernels.sampling.term_sweeps import SpinTerms
-
-        return SpinTerms.of(self.model.higher, self.n)
 
     @property
     def entries(self) -> int:

@@ -20,10 +20,10 @@ from spectralz._support import clock, costs, deadline
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.outcome import MarginalOutcome, with_kind_of_means
-from spectralz.parts.pairs import pairs_of
+from spectralz.parts.pairs import pairs_of, terms_of
 from spectralz.result import Kind
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.populations import log_mean_z, pair_means, term_means, wanted_terms, weights_of
+from spectralz.sampling.populations import log_mean_z, pair_means, term_means, weights_of
 from spectralz.sampling.quench import quench
 from spectralz.sampling.state_space import space_of
 
@@ -402,7 +402,7 @@ def collect(
 def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
     """Return the marginals of P(x) restricted to the pool."""
     model = pool.model
-    pairs, higher = pairs_of(model), wanted_terms(model)
+    pairs, higher = pairs_of(model), terms_of(model)
     up, down, pair_mean, total = np.zeros(model.n), np.zeros(model.n), np.zeros(len(pairs) + higher.number), 0.0
     for weight, given in pool.given():
         up += weight @ given.up

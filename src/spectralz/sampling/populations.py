@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.terms import NO_TERMS, Terms
 from spectralz.parts.outcome import MarginalOutcome
-from spectralz.parts.pairs import are_pairs_wanted, pairs_of
+from spectralz.parts.pairs import pairs_of, terms_of
 from spectralz.result import Kind
 from spectralz.sampling.engines.lanes import sums_of_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.terms import Terms
     from spectralz.model import FloatArray, Model
     from spectralz.parts.outcome import Outcome
 
@@ -176,7 +176,7 @@ def marginals_of(model: Model, runs: Sequence[Run], outcome: Outcome) -> Margina
     of the jackknife over groups, or over runs if that is larger. If log Z is not trusted, the states that its error
     allows for may have other means.
     """
-    pairs, higher = pairs_of(model), wanted_terms(model)
+    pairs, higher = pairs_of(model), terms_of(model)
     weights = weights_of(runs)
     groups = runs_apart = Scatter.of_none(model.n + len(pairs) + higher.number)
     up, down = np.zeros(model.n), np.zeros(model.n)
@@ -205,11 +205,6 @@ def marginals_of(model: Model, runs: Sequence[Run], outcome: Outcome) -> Margina
     return marginals if outcome.is_trusted else marginals.with_rest(-math.expm1(-(outcome.std_error or 0.0)))
 
 
-def wanted_terms(model: Model) -> Terms:
-    """Return the terms of three and more spins, if their means are wanted, as those of pairs are."""
-    return model.higher if are_pairs_wanted() else NO_TERMS
-
-
 def _sums_over(
     model: Model,
     states: NDArray[np.int8],
@@ -225,12 +220,14 @@ def _sums_over(
 
     couplings = model.storage.for_kernels()
     up, down, products = np.zeros(model.n), np.zeros(model.n), np.zeros(len(pairs) + higher.number)
-    add_terms = _adder_of_fields(model)
     together = max(SPINS_AT_ONCE // max(model.n, 1), 1)
     for part in (members[k : k + together] for k in range(0, len(members), together)):
         x, h = states[part], np.empty((len(part), model.n))
         refresh(x, h, model.field, couplings)
-        add_terms(x, h)
+        if model.higher.number:
+            from spectralz.kernels.sampling.term_sweeps import add_fields
+
+            add_fields(x, h, model.terms_by_spin)
         up += weight[part] @ expit(2.0 * h)
         down += weight[part] @ expit(-2.0 * h)
         if len(pairs):
@@ -238,16 +235,6 @@ def _sums_over(
         if higher.number:
             products[len(pairs) :] += term_means(x, np.tanh(h), weight[part], higher)
     return up, down, products
-
-
-def _adder_of_fields(model: Model) -> Callable[[NDArray[np.int8], FloatArray], None]:
-    """Return what adds the fields of the terms of three and more spins to those of states."""
-    if not model.higher.number:
-        return lambda x, h: None
-    from spectralz.kernels.sampling.term_sweeps import SpinTerms, add_fields
-
-    terms = SpinTerms.of(model.higher, model.n)
-    return lambda x, h: add_fields(x, h, terms)
 
 
 def _reach(model: Model, pairs: NDArray[np.int64], higher: Terms) -> FloatArray:

@@ -40,7 +40,7 @@ def quench(path: Path, x: NDArray[np.int8], parallel: Parallel = one_after_the_o
     if path.has_terms:
         from spectralz.kernels.sampling.term_sweeps import descend_with_terms
 
-        terms = path.terms
+        terms = path.model.terms_by_spin
         _in_parts(lambda part: descend_with_terms(ends[part], h[part], MOST_DESCENTS, couplings, terms), x, parallel)
     else:
         _in_parts(lambda part: descend(ends[part], h[part], MOST_DESCENTS, couplings), x, parallel)
@@ -62,7 +62,7 @@ def _summed(path: Path, x: NDArray[np.int8], parallel: Parallel) -> FloatArray:
     if path.has_terms:
         from spectralz.kernels.sampling.term_sweeps import add_fields
 
-        terms = path.terms
+        terms = path.model.terms_by_spin
         _in_parts(lambda part: add_fields(x[part], h[part], terms), x, parallel)
     return h
 

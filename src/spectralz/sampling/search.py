@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from spectralz._support.deadline import Deadline
     from spectralz.kernels.coupling import Couplings
-    from spectralz.kernels.sampling.term_sweeps import SpinTerms
+    from spectralz.kernels.terms import SpinTerms
     from spectralz.model import FloatArray, Model
     from spectralz.sampling.path import Path
     from spectralz.sampling.spread import Crew
@@ -151,7 +151,7 @@ def by_search(
     pool = Pool(np.empty((0, model.n), dtype=np.int8), np.empty(0))
     with crew_for(None) as crew:
         temperatures, most = _temperatures(model, path.couplings), max(POOL, count)
-        terms, neighbors = path.terms if path.has_terms else None, model.connections.for_kernels()
+        terms, neighbors = model.terms_by_spin if path.has_terms else None, model.connections.for_kernels()
         search = _Search(model, path.theta, path.couplings, terms, neighbors, temperatures, crew, rng, deadline, most)
         if starts is not None:
             pool = _absorbed(search, pool, search.states_by(len(starts), lambda k, _: starts[k]))

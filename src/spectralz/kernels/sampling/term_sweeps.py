@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled, inlined, inner
-from spectralz.kernels.coupling import frozen
 from spectralz.kernels.sampling.cooling import HOPELESS
 from spectralz.kernels.sampling.double_lanes import drawn_in_double
 from spectralz.kernels.sampling.heat_bath import tell_neighbors
@@ -21,25 +20,9 @@ from spectralz.kernels.sampling.lanes import LANES, SparsePath, drawn, next_word
 from spectralz.kernels.sampling.tabu import SCALE, random_number
 
 if TYPE_CHECKING:
-    from spectralz.kernels.arrays import FloatArray, IntArray, RandomArray, SpinArray
+    from spectralz.kernels.arrays import FloatArray, RandomArray, SpinArray
     from spectralz.kernels.coupling import Couplings
-    from spectralz.kernels.terms import Terms
-
-
-class SpinTerms(NamedTuple):
-    """Terms as in :class:`Terms`, and those of each spin: ``of_spin[first[i] : first[i + 1]]``."""
-
-    weight: FloatArray
-    start: IntArray
-    spin: IntArray
-    first: IntArray
-    of_spin: IntArray
-
-    @classmethod
-    def of(cls, terms: Terms, n: int) -> SpinTerms:
-        """Return the terms of n spins."""
-        first, of_spin = terms.by_spin(n)
-        return cls(terms.weight, terms.start, terms.spin, frozen(first), frozen(of_spin))
+    from spectralz.kernels.terms import SpinTerms
 
 
 class TermPath(NamedTuple):

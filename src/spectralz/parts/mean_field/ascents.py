@@ -11,7 +11,7 @@ from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import Couplings, frozen
-from spectralz.kernels.terms import NO_TERMS, Terms
+from spectralz.kernels.terms import NO_TERMS, SpinTerms, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,10 +43,10 @@ def ascend_in_time(
     Returns the number of sweeps, at least one, and the largest change of a mean in the last one. ``tell`` is called
     with the number of sweeps made.
     """
-    from spectralz.kernels.mean_field import TermsBySpin, ascend
+    from spectralz.kernels.mean_field import ascend
 
-    terms = TermsBySpin.of(higher, len(h))
-    entries = len(couplings.data) + terms.entries
+    terms = SpinTerms.of(higher, len(h))
+    entries = len(couplings.data) + int((higher.sizes * (higher.sizes - 1)).sum())
     piece = int(min(max(ENTRIES_PER_LOOK // max(entries, 1), 1), SWEEPS_PER_LOOK))
     sweeps, change = 0, 0.0
     while sweeps < max_iter:

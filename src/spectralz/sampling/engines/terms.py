@@ -58,13 +58,13 @@ class TermEngine(CompiledEngine):
 def term_engine(model: Model, base: FloatArray, *, in_double: bool = False) -> TermEngine:
     """Return an engine whose path begins from independent spins with the fields ``base``."""
     from spectralz.kernels.sampling.lanes import SparsePath
-    from spectralz.kernels.sampling.term_sweeps import SpinTerms, TermPath
+    from spectralz.kernels.sampling.term_sweeps import TermPath
 
     J, entries = model.storage.for_kernels(), len(model.higher.spin)
     pairs = SparsePath(
         frozen(base), frozen(model.field - base), frozen(np.zeros(len(J.data))), J.data, J.indices, J.indptr
     )
-    path = TermPath(pairs, SpinTerms.of(model.higher, model.n))
+    path = TermPath(pairs, model.terms_by_spin)
     operations = sparse_operations(model.n, len(J.data)) + costs.TERM_ENTRY * entries
     times = costs.DOUBLE_SPARSE_TIMES if in_double else 1.0
     return TermEngine(base, path, in_double, log_z_of_fields(base), times * operations)
