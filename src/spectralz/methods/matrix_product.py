@@ -37,6 +37,7 @@ from spectralz.sampling.state_space import distinct
 from spectralz.trust.frontier import judge_bracket
 from spectralz.trust.importance import (
     MOST_MISSED,
+    TOO_SMALL,
     Contractions,
     Weighted,
     judge_contractions,
@@ -404,13 +405,13 @@ class MatrixProduct(Method):
                 judged = replace(judged, std_error=max(judged.std_error, math.log1p(missed)))
             if are_all_positive:
                 return judged
-            words = "; the contraction that checks it came out negative: do not trust, raise bond"
+            words = f"; the contraction that checks it came out negative{TOO_SMALL}"
             return replace(judged, trusted=False, std_error=max(judged.std_error, 1.0), why=judged.why + words)
         network = Network.of(model)
         low = network.log_weight_near(network.field)
         high = network.total_weight + model.n * math.log(2.0)
         word = "came out negative" if main.sign else "vanished"
-        words = f"; the sum {word}: raise bond, unless the weights differ too much for double precision"
+        words = f"; the sum {word}: the bond is too small, or the weights differ too much for double precision"
         if sample is not None and low <= sample.log_z <= high:
             answers = [sample.log_z, *(other.log_z for other in (main, coarse, reverse) if other and other.sign)]
             wide = max(1.0, sample.std_error, math.log1p(sample.missed), max(answers) - min(answers))

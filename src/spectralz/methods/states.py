@@ -136,7 +136,9 @@ class States(Method):
                 crew.parallel,
             )
         doubted = partial(judge_share, phases=phases, groups=groups, constant=model.constant)
-        return pool, share, saying(pool_outcome(pool, share, doubted), crew.workers.complaint)
+        outcome = pool_outcome(pool, share, doubted)
+        advice = "; raise population, or use annealing" if outcome.kind is Kind.LOWER_BOUND else ""
+        return pool, share, saying(outcome, advice + crew.workers.complaint)
 
 
 def pool_outcome(
@@ -155,10 +157,10 @@ def pool_outcome(
         return exact_outcome(log_sum, log_sum - lower, f"all {_counted(pool)} were found", details=details)
     judged = judge_pool(log_sum, share)
     if not judged.trusted:
-        words = f"a loose lower bound: {_counted(pool)} hold about {100.0 * share.share:.2g}% of P(x); use annealing"
+        words = f"a loose lower bound: {_counted(pool)} hold about {100.0 * share.share:.2g}% of P(x)"
         if not can_measure(share):
             few = f"{share.families:.2g} independent samples are too few"
-            words = f"a lower bound: {few} to measure which share of P(x) {_counted(pool)} hold; raise population"
+            words = f"a lower bound: {few} to measure which share of P(x) {_counted(pool)} hold"
         return Outcome(
             log_z=log_sum,
             kind=Kind.LOWER_BOUND,

@@ -20,6 +20,7 @@ from spectralz.parts.leading import collective_directions
 from spectralz.sampling.parities import satisfying_states
 from spectralz.sampling.pool import fill, search, state_pool
 from spectralz.sampling.quench import quench
+from spectralz.sampling.state_space import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,8 +46,9 @@ HEAVIEST, OTHERS, QUENCHES_EACH = 8, 4, 16
 COOLED, COOLING_POINTS, HOTTEST = 64, 48, 0.02
 # States that satisfy terms.
 SATISFYING = 4
-# To search for heavy states of a side: most states to keep, random ones to begin with, and seconds.
-STATES_OF_SIDE, QUENCHES_OF_SIDE, SECONDS_TO_SEARCH = 20_000, 30, 5.0
+# To search for heavy states of a side: most states to keep, most entries of the coupling in all their log-weights, and
+# random states to begin with.
+STATES_OF_SIDE, ENTRIES_OF_STATES, QUENCHES_OF_SIDE = 20_000, 4e9, 30
 # However little time there is, so many are returned.
 FEWEST = 2
 
@@ -133,18 +135,18 @@ def satisfying_candidates(
 def heavy_candidates(
     path: Path, x: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel, most: float, seconds: float
 ) -> list[Candidate]:
-    """Return the heaviest states of a model whose side is flipped that no flip makes heavier, found by a search.
+    """Return the heaviest states that no flip makes heavier, if a side is summed out, found by a search.
 
-    They are searched for with the other side summed out, among the neighbors of states ``x`` of a population and of
-    quenched random ones: strong weights freeze whole states long before.
+    They are searched for among the neighbors of states ``x`` of a population and of quenched random ones: strong
+    weights freeze whole states long before.
     """
-    if not path.flips or most < 1.0:
+    if path.sides is None or most < 1.0:
         return []
-    pool = state_pool(path.model, STATES_OF_SIDE)
+    pool = state_pool(path.model, int(min(STATES_OF_SIDE, ENTRIES_OF_STATES / max(path.entries, 1))))
     fill(pool, path, [], QUENCHES_OF_SIDE, rng, parallel)
     pool.add(x)
-    search(pool, path, min(seconds, SECONDS_TO_SEARCH), parallel)
-    ends = pool.space.quench(pool.heaviest(len(pool)))
+    search(pool, path, seconds, parallel)
+    ends = distinct(pool.space.quench(pool.heaviest(len(pool))))
     ends = ends[np.argsort(-pool.space.log_weight(ends), kind="stable")[: int(most)]]
     everywhere = np.ones(path.n, dtype=np.bool_)
     return [(state, everywhere) for state in np.where(pool.space.given(ends).mean >= 0.0, 1, -1).astype(np.int8)]

@@ -122,7 +122,7 @@ class Population:
 def most_of(here: Population, x: NDArray[np.int8], later: Sequence[NDArray[np.int8]], is_there: Set) -> float:
     """Return about the most that the log-weight of a set can be that chains are in, some of which go on."""
     limits = with_most_entropy(here, x), _summed_around(here, later, is_there), _of_remaining(here, later, is_there)
-    return min(limits)
+    return max(min(limits), float(here.space.log_weight(here.space.of_states(x)).max()))
 
 
 def _of_remaining(here: Population, states: Sequence[NDArray[np.int8]], is_there: Set) -> float:
@@ -170,7 +170,8 @@ def with_most_entropy(here: Population, x: NDArray[np.int8]) -> float:
     """Return the mean log-weight of what chains are in plus a bound on their entropy.
 
     The entropy is at most that of independent spins with the same means, less the information that spins have about
-    each other along a forest. Spins that are summed out are part of the log-weights.
+    each other along a forest. Spins that are summed out are part of the log-weights. It is no less than the heaviest
+    state, which chains that were disturbed may not be back at.
     """
     i, j = here.forest.T
     up = 0.5 * (1.0 + np.tanh(fields(here.path, x)).mean(axis=0)[here.is_kept])
@@ -178,8 +179,9 @@ def with_most_entropy(here: Population, x: NDArray[np.int8]) -> float:
     alone = _entropies(first, 1.0 - first) + _entropies(second, 1.0 - second)
     together = _entropies(both, first - both, second - both, 1.0 - first - second + both)
     shared = np.maximum(alone - together - 0.5 / len(x), 0.0)  # so few chains seem to share a little in any case
-    mean = float(here.space.log_weight(here.space.of_states(x)).mean())
-    return mean + float(_entropies(up, 1.0 - up).sum()) - float(shared.sum())
+    weights = here.space.log_weight(here.space.of_states(x))
+    entropy = float(_entropies(up, 1.0 - up).sum()) - float(shared.sum())
+    return max(float(weights.mean()) + entropy, float(weights.max()))
 
 
 def _entropies(*shares: FloatArray) -> FloatArray:

@@ -51,7 +51,7 @@ SHARE_UNSEEN = 0.3
 # If contractions are further than this from the sample, the bond is too small for anything to be trusted.
 LARGEST_APART = 0.5
 # How such complaints end.
-RAISE_BOND = ": do not trust, raise bond"
+TOO_SMALL = ": do not trust, the bond is too small"
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def judge_contractions(contractions: Contractions, sample: Weighted | None) -> J
         # Neither is trusted: the error covers all of them, and the heavy states.
         wide = max(error, apart, contractions.spread, sample.std_error, math.log1p(sample.missed), LARGEST_ERROR_ALONE)
         best = sample.log_z if sample.missed <= MOST_MISSED else max(sample.log_z, contractions.log_z)
-        return Judgment(best, wide, False, words + RAISE_BOND)
+        return Judgment(best, wide, False, words + TOO_SMALL)
     if not contractions.is_checked:
         return Judgment(
             sample.log_z,
@@ -235,7 +235,7 @@ def judge_contractions(contractions: Contractions, sample: Weighted | None) -> J
         limit = DEVIATIONS * (statistical + error)
     if difference <= limit:
         return Judgment(log_z, std_error, True, "")
-    words = f"; contraction and samples differ by {apart:.2g}, more than their errors{RAISE_BOND}"
+    words = f"; contraction and samples differ by {apart:.2g}, more than their errors{TOO_SMALL}"
     return Judgment(sample.log_z, max(std_error, apart, contractions.spread), False, words)
 
 
@@ -245,7 +245,7 @@ def _judge_alone(contractions: Contractions) -> Judgment:
     if not contractions.is_checked:
         return Judgment(log_z, max(error, spread, 1.0), False, "; no second contraction checked it: do not trust")
     if max(error, LEAST_OF_SPREAD * spread) > LARGEST_ERROR_ALONE:
-        return Judgment(log_z, max(error, spread), False, f"; contractions disagree by {spread:.2g}{RAISE_BOND}")
+        return Judgment(log_z, max(error, spread), False, f"; contractions disagree by {spread:.2g}{TOO_SMALL}")
     return Judgment(log_z, error, True, "")
 
 

@@ -406,8 +406,10 @@ def _judged(progress: _Progress, seconds: float) -> Answers:
     judged = judge_strata(centered(summary), progress.phases, groups, problem.model.constant)
     words = (
         f"{len(runs)} runs with {sum(run.size for run in runs)} states in all through up to "
-        f"{len(runs[-1].points)} temperatures{in_words(groups, summary)}; {summary.families:.0f} independent families"
+        f"{len(runs[-1].points)} temperatures{in_words(groups, summary)}"
     )
+    if summary.families >= FEWEST_FAMILIES:  # the judgment names them if they are too few
+        words += f"; {summary.families:.0f} independent families"
     outcome = outcome_of_runs(problem.model, runs, summary, judged, words)
     return _with_annealing(progress, together(groups), outcome, seconds)
 
