@@ -126,6 +126,8 @@ def warm_up(*, backwards: bool = False) -> Compilation:
 def _calls_of_large_models() -> list[Callable[[], object]]:
     """Return calls that methods make only for large models, or for models too cold for the small ones used here."""
     from spectralz.inference.description import describe
+    from spectralz.inference.gradients import LogZ
+    from spectralz.kernels.coloring import first_fit
     from spectralz.kernels.elimination.screening import count_min_degree, has_narrow_front
     from spectralz.parts.compressed.frontier import largest_layer
     from spectralz.parts.expectation_propagation.problem import MANY_SPINS
@@ -153,6 +155,8 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
         partial(count_min_degree, rows.indptr, rows.indices, 2),
         partial(has_narrow_front, rows.indptr, rows.indices, 2),
         partial(describe, _ring(5)),
+        partial(first_fit, rows.indptr, rows.indices),  # for sparse graphs on a GPU
+        partial(LogZ(2, np.array([[0, 1]])).values, np.zeros(2), np.zeros(1)),
         _keep_heaviest_states,
         _sum_over_missing_cells,
     ]

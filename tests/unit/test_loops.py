@@ -189,6 +189,6 @@ def test_bp_says_why_it_did_not_run(sparse, monkeypatch):
     assert "diverge" in strong.why or "stopped after" in strong.why
     chain = sz.generators.chain(n=320, strength=0.5)
     assert "exact was excluded" in row_of(sz.log_z(chain, exclude=OTHERS, work=1e9)).why
-    steps = [replace(step, of_left=0.0) if step.run is pass_messages else step for step in schedule.STEPS]
+    steps = tuple(replace(step, of_left=0.0) if step.run is pass_messages else step for step in schedule.STEPS)
     monkeypatch.setattr(schedule, "STEPS", steps)
     assert row_of(sz.log_z(sparse, exclude=OTHERS, work=1e9)).verdict is sz.Verdict.NOT_RUN

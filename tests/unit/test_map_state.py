@@ -55,6 +55,13 @@ def test_the_search_finds_it_too(name):
     assert found.upper >= found.log_weight
 
 
+def test_nothing_to_search_for():
+    found = sz.map_state(sz.Ising([], offset=2.0), "search", work=1e5)
+    assert found.states.shape == (1, 0)
+    assert found.log_weight == 2.0
+    assert found.proven
+
+
 @pytest.mark.slow
 def test_no_bound_is_below_any_state_whatever_the_numbers():
     rng = np.random.default_rng(3)

@@ -15,6 +15,7 @@ from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import exact_outcome
 from spectralz.portfolio import schedule
 from spectralz.portfolio.steps import anneal as anneal_step
+from spectralz.sampling import phases as phases_module
 from spectralz.sampling.candidates import cooled_candidates, heavy_candidates, random_candidates, turned_candidates
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.protocol import one_after_the_other
@@ -28,7 +29,15 @@ from spectralz.sampling.met import (
     with_most_entropy,
 )
 from spectralz.sampling.path import from_coins, from_fields, path_to
-from spectralz.sampling.phases import Phase, Phases, Stratum, find_phases, heaviest_of, seed_states
+from spectralz.sampling.phases import (
+    Phase,
+    Phases,
+    Stratum,
+    _apart_from_met,
+    find_phases,
+    heaviest_of,
+    seed_states,
+)
 from spectralz.sampling.plan import STEP, spaced_by
 from spectralz.sampling.populations import Run, log_mean_z, marginals_of
 from spectralz.sampling.run import anneal
@@ -405,6 +414,28 @@ def test_a_set_weighs_no_less_than_the_heaviest_of_its_states():
         assert most_of(here, chains, later, everywhere) >= 80.0
 
 
+def test_states_halfway_to_a_phase_are_outside_if_the_population_has_met_them():
+    """One heavy family of the phase itself must not hide that many light ones are halfway."""
+    path, phase = path_to(sz.Ising(np.zeros(10))), Phase(np.full(10, 0.1), 0.0)
+    down, halfway, up = -np.ones(10), np.repeat([1.0, -1.0], [8, 2]), np.ones(10)
+
+    def with_border(halfway_families):
+        x = np.repeat([down, halfway, up], [999 - halfway_families, halfway_families, 1], axis=0).astype(np.int8)
+        weight = np.append(np.full(999, 0.5 / 999), 0.5)
+        run = replace(made(path, size=1000, runs=1)[0], x=x, weight=weight, family=np.arange(1000))
+        here = Population(path, [run], np.zeros(10), np.random.default_rng(0), one_after_the_other)
+        return _apart_from_met(phase, here, np.ones((16, 10), dtype=np.int8))
+
+    moved = with_border(halfway_families=40)
+    states = np.array([down, halfway, up], dtype=np.int8)
+    assert moved.has(states).tolist() == [False, False, True]
+    assert moved.overlaps(states[2:]) == pytest.approx(1.0)
+    border = np.mean(phase.overlaps(states[1:2]) + 0.0125)  # the first of the grid beyond
+    assert moved.overlaps(states) == pytest.approx(1.0 - 0.5 * (1.0 - phase.overlaps(states)) / (1.0 - border))
+    for few in (0, 3):
+        assert with_border(few).overlaps(states) == pytest.approx(phase.overlaps(states))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [450003, 440002])
 def test_annealing_measures_a_lone_state_of_a_machine(seed):
@@ -413,6 +444,14 @@ def test_annealing_measures_a_lone_state_of_a_machine(seed):
     result = sz.log_z(model, "annealing", seed=seed)
     assert abs(result.log_z - sz.log_z(model, "exact").log_z) < 4.0 * result.std_error < 0.2
     assert "separate runs" in result.status
+
+
+@pytest.mark.slow
+def test_a_state_between_two_phases_is_counted():
+    """It is two flips from where the population is, and more than half of the way to a phase that hides it."""
+    model = sz.generators.rbm(12, 20, 2.0, 420000)
+    result = sz.log_z(model, exclude=["exact", "mps", "states"], seed=1, work=1e10)
+    assert abs(result.log_z - sz.log_z(model, "exact").log_z) < 4.0 * result.std_error < 0.01
 
 
 def test_quenched_random_states_include_the_heaviest_that_were_not_tried():
@@ -655,3 +694,16 @@ def test_a_search_that_runs_out_of_time_says_so():
     judged = beside_unmeasured(Judgment(1.0, 0.1, True, ""), late, [], 0.0)
     assert not judged.trusted
     assert "more phases than there was time to measure" in judged.why
+
+
+@pytest.mark.parametrize("limit", ["MOST_TO_BE_ALL", "MOST_PHASES"])
+def test_there_may_be_more_phases_if_those_that_weigh_something_are_many(limit, monkeypatch):
+    """A cold glass has any number of light valleys, which do not count."""
+    model, _ = trap(40, 5.0)
+    path = path_to(model)
+    runs, directions = made(path), leading_directions(model.storage, 4)
+    monkeypatch.setattr(phases_module, limit, 0)
+    monkeypatch.setattr(phases_module, "FEW_FAMILIES", math.inf)
+    for lightest, is_complete in ((-math.inf, False), (math.inf, True)):
+        monkeypatch.setattr(phases_module, "LOG_LIGHT", lightest)
+        assert find_phases(path, runs, directions, np.random.default_rng(0)).is_complete is is_complete

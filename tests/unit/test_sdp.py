@@ -321,6 +321,18 @@ def test_couplings_of_very_different_sizes(tiny, seed):
         assert y[groups == size].sum() == pytest.approx(alone.sum() + joined, rel=1e-5)
 
 
+def test_a_spin_that_hardly_couples_does_not_overflow_single_precision():
+    """A frustrated triangle with one strong side: conjugate gradients grew without bound."""
+    A = np.zeros((3, 3))
+    A[0, 1], A[0, 2], A[1, 2] = 0.17850080281201652, 3.13374493e-10, -5.82967610e-11
+    A += A.T
+    found = sz.diagonal_sdp(A)
+    assert found.feasible
+    # Without the weakest side it is a chain, whose optimum is the sum of its sizes; it adds at most its own size.
+    chain, weakest = 2.0 * (A[0, 1] + A[0, 2]), 2.0 * abs(A[1, 2])
+    assert -found.diagonal.sum() == pytest.approx(chain, abs=1e-6 * chain + weakest)
+
+
 def test_proven_excess_of_a_given_diagonal():
     A = random_coupling(20, 3)
     top = np.linalg.eigvalsh(A)[-1]

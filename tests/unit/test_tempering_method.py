@@ -250,6 +250,12 @@ def test_log_z_marginals_and_samples_are_right(model):
     assert states.mean(axis=0) == pytest.approx(truth.mean, abs=0.3)
 
 
+def test_a_huge_offset_is_rounding_and_nothing_overflows():
+    found = sz.log_z(GLASS + sz.Ising(np.zeros(GLASS.n), offset=1e300), "tempering", sweeps=8)
+    assert found.log_z == pytest.approx(1e300)
+    assert 1e280 < found.std_error < 1e290
+
+
 def test_options_say_what_they_do():
     found = sz.log_z(GLASS, "tempering", temperatures=6, population=65, sweeps=50)
     assert found.details["temperatures"] == 6

@@ -137,7 +137,7 @@ def map_state(
     began = clock.seconds()
     free = conditioned.free
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
-        plan = None if method == "search" else _plan(free, memory, deadline, method == "exact")
+        plan = None if method == "search" and free.n else _plan(free, memory, deadline, method == "exact")
         answer = _searched(free, wanted, deadline, rng) if plan is None else _eliminated(free, wanted, plan)
     weights = np.asarray(free.log_weight(answer.states))
     heaviest_first = np.argsort(-weights, kind="stable")

@@ -51,6 +51,8 @@ SHARE_OF_FIRST = 0.15
 SHARE_OF_CLIMB = 0.75
 # How often states are kept, and the most bytes of all copies that are looked at for that.
 LOOKS, MOST_BYTES_SEEN = 100, 4e9
+# The largest error whose square is a number: that of a model with a huge offset is rounding, and larger.
+LARGEST_ERROR = 1e150
 # The most bytes of all copies.
 MOST_MEMORY = 8 * 2**30
 
@@ -162,7 +164,8 @@ class Tempering(Method):
             "by_integration": integrated(tempered)[0] + model.constant,
         }
         outcome = estimated(judged, words, interrupted=is_interrupted, iterations=tempered.rounds, details=details)
-        return outcome, replace(sights.run(judged.log_z - model.constant), variance=judged.std_error**2)
+        variance = min(judged.std_error, LARGEST_ERROR) ** 2
+        return outcome, replace(sights.run(judged.log_z - model.constant), variance=variance)
 
     def _climbed(
         self,

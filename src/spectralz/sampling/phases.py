@@ -34,7 +34,7 @@ from spectralz.sampling.met import (
     most_of,
     with_most_entropy,
 )
-from spectralz.sampling.populations import sample_of, weights_of
+from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
 from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import relax
 from spectralz.sampling.state_space import distinct
@@ -78,10 +78,13 @@ CHAIN_DEVIATIONS = 2.0
 # If there are too many phases, those with as many families as this may be left out.
 FEW_FAMILIES = 3.0
 # Most phases, most combinations of phases that hold different spins, and most strata. With more than the last number of
-# strata there are likely others that no chain has met.
+# strata there are likely others that no chain has met. Those of less than this log-share of Z are not counted.
 MOST_PHASES, MOST_COMBINATIONS, MOST_STRATA, MOST_TO_BE_ALL = 20, 24, 16, 12
+LOG_LIGHT = -7.0
 # Rounds in which the states of a population are divided into those of a phase and others.
 ROUNDS_TO_CENTER = 4
+# The border of a phase lies at one of so many overlaps, from a half on.
+BORDERS = 9
 # Largest field of independent spins that a path to a phase begins from.
 LARGEST_FIELD = 4.0
 # States of the population in which parts are turned.
@@ -308,12 +311,13 @@ def _with_phase_of(
     if phase is None:
         return found
     x = x[phase.has(x)]
-    if not here.may_miss(most_of(here, x, _going_on(here, x), phase.has)):
+    most = most_of(here, x, _going_on(here, x), phase.has)
+    if not here.may_miss(most):
         return found
     if len(found.phases) >= MOST_PHASES:
-        is_met = here.families_in(phase.has) >= FEW_FAMILIES
-        return replace(found, is_complete=found.is_complete and is_met)
-    apart = _apart_from_others(phase, here)
+        is_harmless = _is_light(here, most) or here.families_in(phase.has) >= FEW_FAMILIES
+        return replace(found, is_complete=found.is_complete and is_harmless)
+    apart = _apart_from_met(_apart_from_others(phase, here), here, x)
     added = (apart, apart.mirrored()) if found.is_mirrored else (apart,)
     return replace(found, phases=(*found.phases, *added))
 
@@ -373,9 +377,14 @@ def _phase_of(
     phase = _held(here, where, x)
     if phase is None:
         return None
-    deviation = max(float(phase.overlaps(x).std()), 1.0 / np.count_nonzero(phase.pattern))
-    near = max(1.0 - CHAIN_DEVIATIONS * deviation, HALF)
+    near = _near(phase, x)
     return None if here.has_met(lambda y: phase.overlaps(y) >= near) else phase
+
+
+def _near(phase: Phase, x: NDArray[np.int8]) -> float:
+    """Return the overlap from which on states are as close to a phase as the chains in it."""
+    deviation = max(float(phase.overlaps(x).std()), 1.0 / np.count_nonzero(phase.pattern))
+    return max(1.0 - CHAIN_DEVIATIONS * deviation, HALF)
 
 
 def _held(here: Population, where: NDArray[np.bool_], x: NDArray[np.int8]) -> Phase | None:
@@ -405,6 +414,24 @@ def _apart_from_others(phase: Phase, here: Population) -> Phase:
     return Phase(phase.pattern / (1.0 - others), (phase.offset + others) / (1.0 - others))
 
 
+def _apart_from_met(phase: Phase, here: Population, x: NDArray[np.int8]) -> Phase:
+    """Return the phase with scales at which states that the population has met are not in it, except for the closest.
+
+    Runs to the phase may never meet these, although they are halfway to it: the population measures them. ``x`` are
+    chains in the phase.
+    """
+    near = _near(phase, x)
+
+    def are_between(border: float, y: NDArray[np.int8]) -> NDArray[np.bool_]:
+        overlaps = phase.overlaps(y)
+        return (overlaps >= border) & (overlaps < near)
+
+    borders = np.linspace(HALF, near, BORDERS).tolist()
+    border = next(border for border in borders if not here.has_met(partial(are_between, border)))
+    scale = (1.0 - HALF) / (1.0 - border)
+    return Phase(scale * phase.pattern, scale * phase.offset + scale - 1.0)
+
+
 def _with_strata(found: Phases, here: Population, chains: NDArray[np.int8]) -> Phases:
     """Add the strata that chains are in, that the population has not met, and that may hold a share of Z."""
     numbers, known = found.numbers(chains), {stratum.number for stratum in found.strata}
@@ -420,8 +447,14 @@ def _with_strata(found: Phases, here: Population, chains: NDArray[np.int8]) -> P
             new.append(stratum)
             known.add(number)
     strata = (*found.strata, *sorted(new, key=lambda stratum: -stratum.most))
-    is_complete = found.is_complete and len(strata) <= MOST_TO_BE_ALL
+    heavy = sum(not _is_light(here, stratum.most) for stratum in strata)
+    is_complete = found.is_complete and heavy <= MOST_TO_BE_ALL
     return replace(found, strata=strata[:MOST_STRATA], is_complete=is_complete)
+
+
+def _is_light(here: Population, most: float) -> bool:
+    """Return whether something of at most that log-weight is too light to tell whether there is more of its kind."""
+    return most < log_mean_z(here.runs) + LOG_LIGHT
 
 
 def _stratum(

@@ -33,7 +33,7 @@ MOST_NAMES = 40
 MOST_LETTERS = 60
 LONGEST_TICK = 24
 # Sizes of their font in points, points per inch, and the height of a line in sizes of the font.
-SMALLEST_FONT, LARGEST_FONT, POINTS, LINE = 4.0, 10.0, 72.0, 1.25
+SMALLEST_FONT, LARGEST_FONT, POINTS, LINE = 7.2, 10.0, 72.0, 1.25
 # Inches that a named row of a matrix takes in a figure of its own.
 INCHES_PER_NAME = 0.19
 
@@ -89,18 +89,24 @@ def draw_matrix(axes: Axes, model: Ising) -> None:
 
 
 def name_ticks(axes: Axes, names: Sequence[Hashable], *, y: bool = False) -> None:
-    """Write names at the axis, or with ``y`` at both, if they are few enough to read; long ones are rotated."""
+    """Write names at the axis, or with ``y`` at both, unless they are many; long ones are rotated.
+
+    If there is no room for all in a font that can be read, every second or third is written.
+    """
     if not 0 < len(names) <= MOST_NAMES:
         return
     shown = [_tick(name) for name in names]
     is_long = len(shown) * max(map(len, shown)) > MOST_LETTERS
     # Lines of text below each other, or rotated beside each other, need a little more than the size of their font.
     size = min(axes.get_window_extent().size) / axes.figure.dpi * POINTS / (LINE * len(shown))
-    font = float(np.clip(size if y or is_long else LARGEST_FONT, SMALLEST_FONT, LARGEST_FONT))
-    axes.set_xticks(range(len(shown)), shown, rotation=90 if is_long else 0, fontsize=font)
+    if not (y or is_long):
+        size = LARGEST_FONT
+    every = slice(None, None, math.ceil(SMALLEST_FONT / size))
+    places, shown, font = range(len(shown))[every], shown[every], float(np.clip(size, SMALLEST_FONT, LARGEST_FONT))
+    axes.set_xticks(places, shown, rotation=90 if is_long else 0, fontsize=font)
     axes.set_xlabel("")
     if y:
-        axes.set_yticks(range(len(shown)), shown, fontsize=font)
+        axes.set_yticks(places, shown, fontsize=font)
         axes.set_ylabel("")
 
 

@@ -39,6 +39,7 @@ ACCEPTED = 0.05
 BACKTRACKS = 8
 MOST_IDLE_STEPS = 5
 TINY_Y = 1e-12
+MOST_GROWTH = 1e12
 # Size of the columns added to leave a saddle, and for how many steps they are safe from being dropped again.
 ESCAPE = 0.1
 STEPS_AFTER_ESCAPE = 8
@@ -186,7 +187,9 @@ def _descend(
         new_squared += part / y[i]
     known[5] += alpha * squared - 0.5 * alpha * alpha * curvature
     known[2] = reached
-    if is_at_boundary or new_squared <= wanted * wanted * known[1]:
+    # A residual that grows so much has lost its digits, as it may if some y_i are tiny; it would soon overflow.
+    is_lost = not new_squared <= MOST_GROWTH * known[1]
+    if is_at_boundary or is_lost or new_squared <= wanted * wanted * known[1]:
         return True, is_at_boundary
     beta = new_squared / squared
     for i in range(n):
