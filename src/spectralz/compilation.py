@@ -135,9 +135,11 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
     rows = _ring(5).storage.for_kernels()
     pairs = [(i, j) for i in range(20) for j in range(20, 60)]
     layers = Ising.from_edges(60, pairs, np.linspace(-2.0, 2.0, len(pairs)))
+    alike = Ising.from_bipartite(np.ones((10, 12)))  # each spin of the larger side has the same ten neighbors
     magnet = Ising.from_edges(6, [(i, (i + k) % 6) for i in range(6) for k in (1, 2)], 12 * [1.0])
     huge = Ising.from_edges(3, [(0, 1), (1, 2), (0, 2)], [1e30, 1e30, -1e30])  # beyond single precision
     return [
+        partial(log_z, alike, "exact", algorithm="elimination"),
         partial(log_z, _ring(200), "sdp"),  # small models are treated as dense there
         partial(log_z, _ring(MANY_SPINS + 1).scaled(0.1), "ep", restarts=1),
         partial(log_z, huge, "annealing", population=50, block_width=0),

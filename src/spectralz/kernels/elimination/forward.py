@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
-from spectralz.kernels.elimination.leaves import count_alike, fill_together
+from spectralz.kernels.elimination.leaves import Leaves, count_alike, fill_together
 from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block, sign_of
 from spectralz.kernels.logsum import log_add_exp
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spectralz.kernels.arrays import FloatArray, IntArray, SpinArray
     from spectralz.kernels.elimination.program import Program, Report, Steps
     from spectralz.kernels.elimination.tree import EliminationTree
@@ -33,11 +35,20 @@ def log_z_of_program(program: Program, report: Report) -> float:
     """Run all steps and return log Z, with memory for ``program.peak`` table entries."""
     tables = Tables(np.empty(program.peak), np.zeros(program.steps, dtype=np.int64))
     total = np.zeros(2)
-    steps, block = program.for_kernels(), Block.of(program)
+    steps, block, run = program.for_kernels(), Block.of(program), forward_of(program)
     for begin, end in program.runs(0, program.steps):
-        forward(steps, begin, end, tables, int(program.heights[begin]), False, total, block)
+        run(steps, begin, end, tables, int(program.heights[begin]), False, total, block)
         report(end / program.steps)
     return float(total[0] + total[1])
+
+
+def forward_of(program: Program) -> Callable[..., int]:
+    """Return what runs the steps of a program: with leaves only where there are any, since that takes long to compile.
+
+    Its parameters are those of :func:`forward`.
+    """
+    leaves = Leaves.of(program)
+    return forward if leaves is None else lambda *given: forward_with_leaves(*given, leaves)
 
 
 @compiled
@@ -48,37 +59,57 @@ def forward(
 
     With ``keep``, used tables stay where they are and new ones go above them.
     """
-    arena, where = tables
+    for t in range(begin, end):
+        out = tables.arena[top : top + (1 << steps.width[t])]
+        shift = fill(steps, t, out, tables, block, False)
+        total[0], total[1] = add(total[0], total[1], shift)
+        top = _placed(steps, t, tables, top, keep)
+    return top
+
+
+@compiled
+def forward_with_leaves(
+    steps: Steps,
+    begin: int,
+    end: int,
+    tables: Tables,
+    top: int,
+    keep: bool,
+    total: FloatArray,
+    block: Block,
+    leaves: Leaves,
+) -> int:
+    """Run steps like :func:`forward`, but sum out spins with the same neighbors together."""
     t = begin
     while t < end:
-        width = steps.width[t]
         count = count_alike(steps, t, end)
-        out = arena[top : top + (1 << width)]
-        if count > 1:
-            shift = fill_together(steps, t, count, out, block.leaves)
-        else:
-            shift = fill(steps, t, out, tables, block, False)
+        out = tables.arena[top : top + (1 << steps.width[t])]
+        shift = fill_together(steps, t, count, out, leaves) if count > 1 else fill(steps, t, out, tables, block, False)
         total[0], total[1] = add(total[0], total[1], shift)
-
-        # The table just written above the stack is given its place: its own, its sister's, or none.
-        size = 1 << width
-        first = steps.child_start[t]
-        base = top if keep or first == steps.child_start[t + 1] else where[steps.child_slot[first]]
-        if width == 0:
-            top = base
-        elif steps.slot[t] != t:
-            sister = where[steps.slot[t]]
-            for i in range(size):
-                arena[sister + i] += arena[top + i]
-            top = base
-        else:
-            if base != top:
-                for i in range(size):
-                    arena[base + i] = arena[top + i]
-            where[t] = base
-            top = base + size
+        top = _placed(steps, t, tables, top, keep)
         t += count
     return top
+
+
+@inner
+def _placed(steps: Steps, t: int, tables: Tables, top: int, keep: bool) -> int:
+    """Give the table just written above the stack its place: its own, its sister's, or none; return the new top."""
+    arena, where = tables
+    size = 1 << steps.width[t]
+    first = steps.child_start[t]
+    base = top if keep or first == steps.child_start[t + 1] else where[steps.child_slot[first]]
+    if size == 1:
+        return base
+    if steps.slot[t] != t:
+        sister = where[steps.slot[t]]
+        for i in range(size):
+            arena[sister + i] += arena[top + i]
+        return base
+    if base != top:
+        for i in range(size):
+            arena[base + i] = arena[top + i]
+    where[t] = base
+    return base + size
 
 
 @inner
@@ -117,9 +148,9 @@ def sample_program(program: Program, n: int, size: int, rng: np.random.Generator
     """
     tables = Tables(np.empty(program.entries(0, program.steps)), np.zeros(program.steps, dtype=np.int64))
     top = 0
-    steps, block = program.for_kernels(), Block.of(program)
+    steps, block, run = program.for_kernels(), Block.of(program), forward_of(program)
     for begin, end in program.runs(0, program.steps):
-        top = forward(steps, begin, end, tables, top, True, np.zeros(2), block)
+        top = run(steps, begin, end, tables, top, True, np.zeros(2), block)
         report(end / program.steps)
     x = np.zeros((size, n), dtype=np.int8)
     for begin in range(0, size, SAMPLES_AT_A_TIME):

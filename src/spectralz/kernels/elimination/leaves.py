@@ -39,10 +39,11 @@ class Leaves(NamedTuple):
     high: FloatArray  # of each spin: high, p and m
 
     @classmethod
-    def of(cls, program: Program | Steps) -> Leaves:
-        """Make room, if there are such spins."""
-        are_alike = (program.slot[1:] == program.slot[:-1]) & (program.width[1:] >= LOW_BITS)
-        rows, size = (TOGETHER, 1 << LOW_BITS) if np.any(are_alike) else (0, 0)
+    def of(cls, program: Program) -> Leaves | None:
+        """Make room if there are such spins; None if there are none."""
+        if not np.any((program.slot[1:] == program.slot[:-1]) & (program.width[1:] >= LOW_BITS)):
+            return None
+        rows, size = TOGETHER, 1 << LOW_BITS
         low, plus, minus = (np.empty((rows, size)) for _ in range(3))
         return cls(low, plus, minus, np.empty(size), np.empty(size), np.empty(rows), np.empty((rows, 3)))
 

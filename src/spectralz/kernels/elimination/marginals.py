@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled
-from spectralz.kernels.elimination.forward import forward
+from spectralz.kernels.elimination.forward import forward_of
 from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block, sign_of
 from spectralz.kernels.logsum import exp_minus
 
@@ -52,13 +52,13 @@ def marginals_of_program(
     # The position of each table on the stack; once written it never moves.
     on_stack = np.zeros(program.steps, dtype=np.int64)
     total = np.zeros(2)
-    steps, block = program.for_kernels(), Block.of(program)
+    steps, block, run = program.for_kernels(), Block.of(program), forward_of(program)
     arena = np.empty(program.peak)
     remembered = []
     for begin, end in spans:
         remembered.append(arena[: program.heights[begin]].copy())
         for a, b in program.runs(begin, end):
-            forward(steps, a, b, Tables(arena, on_stack), int(program.heights[a]), False, total, block)
+            run(steps, a, b, Tables(arena, on_stack), int(program.heights[a]), False, total, block)
             report(b / program.steps / 3)
     del arena
 
@@ -74,7 +74,7 @@ def marginals_of_program(
         where = on_stack.copy()
         tables = Tables(arena, where)
         for a, b in program.runs(begin, end):
-            top = forward(steps, a, b, tables, top, True, np.zeros(2), block)
+            top = run(steps, a, b, tables, top, True, np.zeros(2), block)
         report((1 + 2 * done) / 3)
         bar = np.zeros(len(arena))
         for slot in _live_slots(program, end).tolist():

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import inner
-from spectralz.kernels.elimination.leaves import Leaves
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
@@ -35,7 +34,6 @@ class Block(NamedTuple):
     plus: FloatArray
     low_field: FloatArray  # what the spins in the low bits add to the field of x_v
     places: IntArray  # of a block's entries in the table of the first child, of the second, ...
-    leaves: Leaves
 
     @classmethod
     def of(cls, program: Program | Steps) -> Block:
@@ -43,7 +41,7 @@ class Block(NamedTuple):
         size = 1 << BLOCK_BITS
         places = np.diff(program.child_start) << np.minimum(program.width, BLOCK_BITS)
         room = np.empty(places.max(initial=0), dtype=np.int64)
-        return cls(np.empty(size), np.empty(size), np.empty(size), room, Leaves.of(program))
+        return cls(np.empty(size), np.empty(size), np.empty(size), room)
 
 
 @inner
@@ -74,7 +72,7 @@ def sign_of(state: int, mask: int) -> float:
 @inner
 def fill_block(steps: Steps, t: int, number: int, low: int, tables: Tables, block: Block) -> None:
     """Write the log-weights of x_v = -1 and +1 for all separator states of one block; number 0 must come first."""
-    minus, plus, low_field, places, _ = block
+    minus, plus, low_field, places = block
     arena, where = tables
     size = 1 << low
     first = steps.child_start[t]
