@@ -22,9 +22,15 @@ pytest.register_assert_rewrite("tests.helpers")
 
 # Compiled code makes the first example slow and the others fast; a deadline would only measure that.
 settings.register_profile(
-    "spectralz", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "all", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("spectralz")
+settings.register_profile("quick", settings.get_profile("all"), max_examples=40)
+
+
+def pytest_configure(config):
+    """Draw fewer examples where slow tests are left out."""
+    settings.load_profile("quick" if config.getoption("markexpr") == "not slow" else "all")
+
 
 UAI_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "uai"
 

@@ -18,6 +18,7 @@ from spectralz.sampling.engines.sparse import SparseEngine, sparse_engine
 from spectralz.sampling.moves.blocks import BlockTurns, blocks_of
 from spectralz.sampling.path import path_to
 from spectralz.sampling.run import anneal
+from tests.helpers import with_slow
 from tests.reference import states
 
 SPARSE = sz.Ising.from_edges(
@@ -81,7 +82,7 @@ def steps(points):
 
 
 @pytest.mark.parametrize(("name", "model"), ENGINES)
-@pytest.mark.parametrize(("size", "runs"), [(64 * 150, 1), (1, 2500), (65, 150)])
+@pytest.mark.parametrize(("size", "runs"), with_slow([(64 * 150, 1), (1, 2500), (65, 150)], [(1, 2500)]))
 def test_weights_on_a_short_path_have_z_as_their_mean(name, model, size, runs):
     # Every state is independent of the others, so that all are draws of one number whose mean is 1.
     engine = engine_of(name, model)

@@ -18,6 +18,7 @@ from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import spaced_by
 from spectralz.sampling.spread import anneal_many, crew_for
 from spectralz.trust.runs import summary_of
+from tests.helpers import with_slow
 from tests.reference.lanes import assert_law, energy, random_spins, random_words, sparse_path, symmetric, xoshiro
 from tests.reference.states import all_states
 
@@ -73,7 +74,7 @@ def test_a_move_is_the_literal_one(beta, scale):
         assert np.array_equal(x, expected)
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.35, 1.0])
+@pytest.mark.parametrize("beta", with_slow([0.0, 0.35, 1.0], [0.0, 1.0]))
 def test_moves_alone_end_in_the_law_of_their_point_of_the_path(beta):
     path = sparse_path(THETA, J, BASE, J_OF_BASE)
     ends = []

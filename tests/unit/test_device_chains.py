@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from spectralz.kernels.device import collapsed_sweeps, dense_sweeps, side_flips
+from tests.helpers import with_slow
 
 CPU = jax.devices("cpu")[0]
 STATES = 64
@@ -70,7 +71,7 @@ def energies_of(x, J, change):
     return change.astype(np.float64) @ x + 0.5 * np.einsum("is,ij,js->s", x, J, x)
 
 
-@pytest.mark.parametrize("is_gpu", [False, True], ids=["single", "three pieces"])
+@pytest.mark.parametrize("is_gpu", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["single", "three pieces"])
 def test_a_sweep_draws_one_spin_after_the_other(computing, is_gpu):
     """Padded to two blocks; the couplings of a GPU are the sum of three pieces, and give the same states."""
     path, J, base, change = dense_path(150, seed=1, is_gpu=is_gpu)
@@ -165,7 +166,7 @@ def test_sides_are_drawn_and_weighed_as_they_should(computing):
     assert changes[1] == pytest.approx(weight(0.8) - weight(0.6), abs=1e-5)
 
 
-@pytest.mark.parametrize("scale", [pytest.param(0.5, marks=pytest.mark.slow), 3.0, 30.0])
+@pytest.mark.parametrize("scale", with_slow([0.5, 3.0, 30.0], [0.5, 30.0]))
 def test_flips_of_a_side_are_those_of_the_sum_over_the_other(computing, scale):
     rng = np.random.default_rng(6)
     kept, summed, beta = 5, 30, 0.7

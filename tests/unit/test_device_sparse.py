@@ -175,8 +175,9 @@ def swept_literally(model, base, layout, x, key, betas, sweeps):
 @pytest.mark.parametrize(
     ("name", "sweeps"),
     [
-        ("triangle and hub", 3),
+        ("star", 3),
         *(pytest.param(name, 1, marks=pytest.mark.slow) for name in ("triangle and hub", "grid", "odd torus", "star")),
+        pytest.param("triangle and hub", 3, marks=pytest.mark.slow),
     ],
 )
 def test_a_sweep_draws_one_color_after_the_other(on_jax, name, sweeps):

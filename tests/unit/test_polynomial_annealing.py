@@ -333,7 +333,7 @@ def test_the_ratio_of_two_models_by_the_way_between_them():
     assert np.concatenate([way.there, way.back]).mean() == pytest.approx(truth, abs=0.1)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", with_slow(range(3), (1, 2)))
 def test_the_search_finds_the_heaviest_states(seed):
     model = random_polynomial(20 + seed, n=12, terms=40)
     with budgeted(None, 3e8) as deadline:  # operations, not seconds: the machine may be busy

@@ -12,6 +12,7 @@ import spectralz as sz
 from spectralz.errors import ModelError, OptionError
 from spectralz.methods import Exact
 from spectralz.methods.base import TAKING_TERMS
+from tests.helpers import with_slow
 from tests.reference.states import all_states, chi_square, means_of, places_of
 
 
@@ -186,7 +187,7 @@ def test_a_description_counts_terms():
     assert "2 of up to 4 spins" in str(about)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", with_slow(range(3), (1, 2)))
 def test_bounds_and_auto_without_exact(seed):
     model = random_polynomial(seed, 12, 20, scale=0.5)
     truth, _ = probabilities(model)

@@ -601,7 +601,7 @@ def test_many_names_are_turned_and_too_many_left_out(n):
     many = sz.Ising(np.zeros(n), names=[f"site {i}" for i in range(n)])
     for axes in (many.plot(own_axes()), sz.marginals(many, "mf").plot(own_axes())):
         named = [label for label in axes.get_xticklabels() if "site" in label.get_text()]
-        assert len(named) == (40 if n == 40 else 0)
+        assert len(named) == (20 if n == 40 else 0)  # every second one, so that they can be read
         assert {label.get_rotation() for label in named} <= {90.0}
 
 

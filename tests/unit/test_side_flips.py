@@ -120,7 +120,14 @@ def test_the_mean_weight_is_z_however_few_points():
 
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
-@pytest.mark.parametrize("is_best", [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize(
+    "is_best",
+    [
+        (False, True),
+        (True, False),
+        *(pytest.param((one, one), marks=pytest.mark.slow) for one in (False, True)),
+    ],
+)
 def test_auto_takes_the_sweeps_and_the_base_with_the_largest_mean_log_weight(monkeypatch, is_best):
     tried, taken = [], []
 

@@ -229,7 +229,7 @@ def map_all(work, numbers):
     [
         GLASS,
         pytest.param(sz.generators.sk(14, 1.5, seed=1), marks=pytest.mark.slow),
-        BIPARTITE,
+        pytest.param(BIPARTITE, marks=pytest.mark.slow),
         pytest.param(sz.generators.torus(4, 5, 0.5), marks=pytest.mark.slow),
     ],
     ids=["sparse", "dense", "bipartite", "ferromagnet"],

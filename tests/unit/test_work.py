@@ -72,7 +72,7 @@ def test_runs_are_the_same_with_any_number_of_threads(name):
         assert without_seconds(solve(name, threads=count)) == without_seconds(first)
 
 
-@pytest.mark.parametrize("name", ["dense", "islands"])
+@pytest.mark.parametrize("name", [pytest.param("dense", marks=pytest.mark.slow), "islands"])
 def test_the_clock_on_the_wall_is_not_looked_at(monkeypatch, name):
     first = solve(name)
     rng = np.random.default_rng(0)

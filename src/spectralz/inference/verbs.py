@@ -451,7 +451,7 @@ def bounds(
     True
     >>> found.width < 10.0
     True
-    >>> low, high, level = sz.bounds(model, budget=2.0, exclude=["exact"], level=0.999).interval
+    >>> low, high, level = sz.bounds(model, budget=0.5, exclude=["exact"], level=0.999).interval
     >>> low <= sz.log_z(model, "exact").log_z <= high
     True
     """

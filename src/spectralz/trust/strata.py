@@ -126,5 +126,5 @@ def in_words(groups: Sequence[Sequence[Run]], summary: Summary) -> str:
     parts = [math.exp(log_mean_z(runs) - summary.log_z) for runs in groups[1:] if is_measured(runs)]
     if not parts:
         return ""
-    count = "a phase" if len(parts) == 1 else f"{len(parts)} phases"
-    return f"; separate runs to {count} that they missed, with {min(sum(parts), 1.0):.1%} of Z"
+    count, share = "a phase" if len(parts) == 1 else f"{len(parts)} phases", min(sum(parts), 1.0)
+    return f"; separate runs to {count} that they missed, with {f'{share:.1%}' if share > 1e-3 else 'below 0.1%'} of Z"
