@@ -696,7 +696,7 @@ def test_a_search_that_runs_out_of_time_says_so():
     assert "more phases than there was time to measure" in judged.why
 
 
-@pytest.mark.parametrize("limit", ["MOST_TO_BE_ALL", "MOST_PHASES"])
+@pytest.mark.parametrize("limit", ["MOST_TO_BE_ALL", "MOST_PHASES", "MOST_STRATA"])
 def test_there_may_be_more_phases_if_those_that_weigh_something_are_many(limit, monkeypatch):
     """A cold glass has any number of light valleys, which do not count."""
     model, _ = trap(40, 5.0)

@@ -80,7 +80,7 @@ FEW_FAMILIES = 3.0
 # Most phases, most combinations of phases that hold different spins, and most strata. With more than the last number of
 # strata there are likely others that no chain has met. Those of less than this log-share of Z are not counted.
 MOST_PHASES, MOST_COMBINATIONS, MOST_STRATA, MOST_TO_BE_ALL = 20, 24, 16, 12
-LOG_LIGHT = -7.0
+LOG_LIGHT = -8.0
 # Rounds in which the states of a population are divided into those of a phase and others.
 ROUNDS_TO_CENTER = 4
 # The border of a phase lies at one of so many overlaps, from a half on.
@@ -448,7 +448,8 @@ def _with_strata(found: Phases, here: Population, chains: NDArray[np.int8]) -> P
             known.add(number)
     strata = (*found.strata, *sorted(new, key=lambda stratum: -stratum.most))
     heavy = sum(not _is_light(here, stratum.most) for stratum in strata)
-    is_complete = found.is_complete and heavy <= MOST_TO_BE_ALL
+    left_out = np.logaddexp.reduce([stratum.most for stratum in strata[MOST_STRATA:]], initial=-np.inf)
+    is_complete = found.is_complete and heavy <= MOST_TO_BE_ALL and _is_light(here, float(left_out))
     return replace(found, strata=strata[:MOST_STRATA], is_complete=is_complete)
 
 
