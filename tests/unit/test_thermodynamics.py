@@ -313,7 +313,7 @@ def test_a_quick_answer_stands_in_for_what_an_interrupt_prevents(monkeypatch):
 
 
 def test_an_interrupt_of_the_quick_answer_ends_the_call(monkeypatch):
-    interrupt_after(monkeypatch, "spectralz.sampling.curves.anneal", 5)
+    interrupt_after(monkeypatch, "spectralz.sampling.curves.anneal", 2)
     found = sz.thermodynamics(sz.generators.grid(6, 1.0, seed=0), [0.3, 0.5], exclude=["exact"], budget=5)
     assert found.interrupted
     assert found.method == "annealing"

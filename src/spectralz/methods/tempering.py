@@ -100,7 +100,7 @@ class Tempering(Method):
     >>> result = sz.log_z(glass, "tempering")
     >>> bool(abs(result.log_z - sz.log_z(glass, "exact").log_z) < 5 * result.std_error)
     True
-    >>> sz.sample(glass, 3, "tempering", sweeps=200).shape
+    >>> sz.sample(glass, 3, "tempering").shape
     (3, 36)
     """
 
