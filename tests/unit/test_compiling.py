@@ -47,7 +47,7 @@ def cache(tmp_path_factory):
 @pytest.mark.slow
 def test_a_first_call_says_what_it_compiles_and_does_not_count_it(cache):
     out, err = run_in_fresh_process(FIRST_CALL.format(call="sz.log_z(model)"), NUMBA_CACHE_DIR=cache)
-    assert re.fullmatch(r"spectralz: compiling, once: elimination.forward.forward, about \d\.\d s\n", err)
+    assert re.fullmatch(r"spectralz: compiling, once: elimination.forward.forward, about [345]\.\d s\n", err)
     reported, passed = map(float, out.split())
     assert passed > 1.0  # it did compile
     assert reported < 0.5 * passed

@@ -117,6 +117,10 @@ class Phase:
         """Return which states belong to the phase."""
         return np.asarray(self.overlaps(x) >= HALF)
 
+    def stretched(self, times: float) -> Phase:
+        """Return the phase with all overlaps so many times as far from 1, that of its own states."""
+        return Phase(times * self.pattern, times * (self.offset + 1.0) - 1.0)
+
     def mirrored(self) -> Phase:
         """Return the phase of the same states with all spins turned."""
         return replace(self, pattern=-self.pattern)
@@ -411,7 +415,7 @@ def _apart_from_others(phase: Phase, here: Population) -> Phase:
         if not weight.any():
             break
         others = min(float(weight @ overlaps) / float(weight.sum()), 0.0)
-    return Phase(phase.pattern / (1.0 - others), (phase.offset + others) / (1.0 - others))
+    return phase.stretched(1.0 / (1.0 - others))
 
 
 def _apart_from_met(phase: Phase, here: Population, x: NDArray[np.int8]) -> Phase:
@@ -428,8 +432,7 @@ def _apart_from_met(phase: Phase, here: Population, x: NDArray[np.int8]) -> Phas
 
     borders = np.linspace(HALF, near, BORDERS).tolist()
     border = next(border for border in borders if not here.has_met(partial(are_between, border)))
-    scale = (1.0 - HALF) / (1.0 - border)
-    return Phase(scale * phase.pattern, scale * phase.offset + scale - 1.0)
+    return phase.stretched((1.0 - HALF) / (1.0 - border))
 
 
 def _with_strata(found: Phases, here: Population, chains: NDArray[np.int8]) -> Phases:

@@ -98,11 +98,10 @@ def name_ticks(axes: Axes, names: Sequence[Hashable], *, y: bool = False) -> Non
     shown = [_tick(name) for name in names]
     is_long = len(shown) * max(map(len, shown)) > MOST_LETTERS
     # Lines of text below each other, or rotated beside each other, need a little more than the size of their font.
-    size = min(axes.get_window_extent().size) / axes.figure.dpi * POINTS / (LINE * len(shown))
-    if not (y or is_long):
-        size = LARGEST_FONT
-    every = slice(None, None, math.ceil(SMALLEST_FONT / size))
-    places, shown, font = range(len(shown))[every], shown[every], float(np.clip(size, SMALLEST_FONT, LARGEST_FONT))
+    lines = min(axes.get_window_extent().size) / axes.figure.dpi * POINTS / LINE
+    size = float(lines / len(shown)) if y or is_long else LARGEST_FONT
+    every = slice(None, None, math.ceil(SMALLEST_FONT / size) if size > 0.0 else len(shown))
+    places, shown, font = range(len(shown))[every], shown[every], min(max(size, SMALLEST_FONT), LARGEST_FONT)
     axes.set_xticks(places, shown, rotation=90 if is_long else 0, fontsize=font)
     axes.set_xlabel("")
     if y:

@@ -127,4 +127,5 @@ def in_words(groups: Sequence[Sequence[Run]], summary: Summary) -> str:
     if not parts:
         return ""
     count, share = "a phase" if len(parts) == 1 else f"{len(parts)} phases", min(sum(parts), 1.0)
-    return f"; separate runs to {count} that they missed, with {f'{share:.1%}' if share > 1e-3 else 'below 0.1%'} of Z"
+    held = f"{share:.1%}" if share > 1e-3 else "below 0.1%"
+    return f"; separate runs to {count} that they missed, with {held} of Z"
