@@ -26,10 +26,10 @@ from spectralz.kernels.coupling import Couplings
 from spectralz.sampling.base_rates import base_rates
 from spectralz.sampling.engines.collapsed import collapsed_engine, sides_that_pay
 from spectralz.sampling.engines.dense import dense_engine
+from spectralz.sampling.heavy.pool import fill, search, state_pool
+from spectralz.sampling.heavy.quench import quench
 from spectralz.sampling.path import path_to
-from spectralz.sampling.pool import fill, search, state_pool
 from spectralz.sampling.populations import mean_and_shares
-from spectralz.sampling.quench import quench
 from spectralz.sampling.spread import crew_for
 
 SHAPES = ((64, 100), (64, 500), (784, 10), (784, 20), (784, 500))

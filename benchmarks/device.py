@@ -40,7 +40,7 @@ POINTS, POINTS_ON_CPU = 30, 3
 GLASS_SIZES = (20_000,)
 GLASSES = {
     0.6: {"population": 1024, "runs": 2},
-    1.2: {"population": 2048, "runs": 1, "step": 0.004},
+    1.2: {"population": 1024, "runs": 2, "sweeps": 4},
 }
 # Sweeps at each point, so that energies take little of the time.
 SWEEPS_WITHOUT_ENERGY = 20
@@ -146,7 +146,7 @@ def updates(options: Options) -> str:
         model = make()
         if options.only not in name or (options.sizes is not None and model.n > max(options.sizes)):
             continue
-        path = path_to(model, block_width=0)
+        path = path_to(model)
         rates = []
         with devices.using_device("gpu"), crew_for(path) as crew:
             chains = path.engine.start(states, np.random.default_rng(0), crew.parallel)
@@ -222,8 +222,7 @@ def agree(options: Options) -> str:
         for seed in range(SEED, SEED + AGREEING // len(SMALL)):
             model = make(seed)
             here, there = (
-                sz.log_z(model, "annealing", population=1024, clusters=False, block_width=0, seed=seed, device=device)
-                for device in ("cpu", "gpu")
+                sz.log_z(model, "annealing", population=1024, seed=seed, device=device) for device in ("cpu", "gpu")
             )
             apart.append((there.log_z - here.log_z) / math.hypot(here.std_error, there.std_error))
         all_apart += apart

@@ -182,8 +182,8 @@ def near_coexistence(rng: Random, group: Group) -> float:
     return coupling_of(group) * beside(rng)
 
 
-def of_groups(rng: Random, groups: Sequence[Group], J: np.ndarray, about: str) -> Known:
-    """Return the disguised model of groups of molecules; J_ab is in addition between all spins of groups a and b."""
+def model_of_groups(groups: Sequence[Group], J: np.ndarray) -> sz.Ising:
+    """Return the model of groups of molecules, in their order; J_ab is in addition between all spins of a and b."""
     member = np.repeat(np.arange(len(groups)), [spins_of(group) for group in groups])
     A, fields, first = 0.5 * J[np.ix_(member, member)], [], 0
     for molecules in (molecules for group in groups for molecules in group):
@@ -193,9 +193,15 @@ def of_groups(rng: Random, groups: Sequence[Group], J: np.ndarray, about: str) -
             fields.append(molecules.fields)
             first += size
     np.fill_diagonal(A, 0.0)
-    order, signs = rng.permutation(len(A)), rng.choice([-1.0, 1.0], len(A))
+    return sz.Ising(np.concatenate(fields), A)
+
+
+def of_groups(rng: Random, groups: Sequence[Group], J: np.ndarray, about: str) -> Known:
+    """Return the disguised model of groups of molecules; J_ab is in addition between all spins of groups a and b."""
+    model = model_of_groups(groups, J)
+    order, signs = rng.permutation(model.n), rng.choice([-1.0, 1.0], model.n)
     return Known(
-        relabeled(sz.Ising(np.concatenate(fields), A), order, signs),
+        relabeled(model, order, signs),
         groups_log_z(groups, J),
         about,
         lambda beta: groups_log_z([[molecules.scaled(beta) for molecules in group] for group in groups], beta * J),

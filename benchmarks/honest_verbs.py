@@ -1,7 +1,6 @@
 """Test whether what follows from log Z is right where it is trusted: ``python -m benchmarks.honest_verbs``.
 
-Curves (``thermodynamics``; ``tempering``: the same by that method alone, at one temperature, also on sparse models that
-are not at a transition), ratios (``log_ratio``) and means (``marginals``) of models at first-order transitions
+Curves (``thermodynamics``), ratios (``log_ratio``) and means (``marginals``) of models at first-order transitions
 (benchmarks/first_order_models.py), with the exact methods switched off, against sums over magnetizations. Curves have
 three temperatures around 1; the ratio is that of a model and the same at a slightly lower temperature; of the means of
 all spins one counts for the table, and the worst for the exit status, which is 1 if an answer is trusted and off by
@@ -24,7 +23,7 @@ from benchmarks.harness import processor, table
 from benchmarks.honesty import HEADINGS, MOST_ERRORS, Row, drawn, is_wrong, line, rows_of_all, work_for
 from benchmarks.known_models import Known
 
-VERBS = ("thermodynamics", "tempering", "log_ratio", "marginals")
+VERBS = ("thermodynamics", "log_ratio", "marginals")
 FAMILIES = (
     "two_fields",
     "three_fields",
@@ -33,20 +32,6 @@ FAMILIES = (
     "among_bound_pairs",
     "among_free_spins",
     "linked_traps",
-)
-# For ``tempering`` alone: lattices and other sparse graphs, whose log Z is known at one temperature.
-SPARSE = (
-    "torus",
-    "planar",
-    "ring",
-    "dimers",
-    "strip",
-    "narrow_graph",
-    "planted",
-    "regular",
-    "kings",
-    "cubic",
-    "chimera",
 )
 BETAS = np.array([0.97, 1.0, 1.03])
 RATIO = 1.01
@@ -60,9 +45,7 @@ def solved_rows(verb: str, family: str, seed: int, index: int) -> list[Row]:
     options = {"work": work_for(family, known.model.n), "seed": own_seed}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # answers that are not trusted warn; the rows have that
-        found = {"thermodynamics": of_curves, "tempering": of_tempering, "log_ratio": of_ratios, "marginals": of_means}[
-            verb
-        ](known, options)
+        found = {"thermodynamics": of_curves, "log_ratio": of_ratios, "marginals": of_means}[verb](known, options)
     about = {"verb": verb, "family": family, "seed": seed, "index": index, "about": known.about, "n": known.model.n}
     return [{**about, **row} for row in found]
 
@@ -80,14 +63,6 @@ def of_curves(known: Known, options: dict[str, Any]) -> list[dict[str, Any]]:
         rows.append(row(f"log Z at {beta}", found.log_z[k], found.log_z_error[k], truth, found.trusted[k]))
         rows.append(row(f"energy at {beta}", found.energy[k], found.energy_error[k], -slope, found.trusted[k]))
     return rows
-
-
-def of_tempering(known: Known, options: dict[str, Any]) -> list[dict[str, Any]]:
-    try:
-        found = sz.thermodynamics(known.model, [1.0], "tempering", **options)
-    except sz.OptionError:  # a side is summed out
-        return []
-    return [row("log Z", found.log_z[0], found.log_z_error[0], known.log_z, found.trusted[0])]
 
 
 def of_ratios(known: Known, options: dict[str, Any]) -> list[dict[str, Any]]:
@@ -114,9 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parse the arguments, run, print; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--verbs", nargs="+", choices=VERBS, default=list(VERBS), metavar="NAME")
-    parser.add_argument(
-        "--families", nargs="+", choices=[*FAMILIES, *SPARSE], default=[*FAMILIES, *SPARSE], metavar="NAME"
-    )
+    parser.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, metavar="NAME")
     parser.add_argument("--models", type=int, default=8, help="models of each family")
     parser.add_argument("--first", type=int, default=0, help="number of the first model of each family")
     parser.add_argument("--seed", type=int, help="seed of the models; from the clock if not given")
@@ -125,13 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     seed = time.time_ns() // 10**6 % 10**9 if asked.seed is None else asked.seed
     print(f"seed {seed}, {processor()}", flush=True)
     numbers = range(asked.first, asked.first + asked.models)
-    jobs = [
-        (verb, family, seed, i)
-        for i in numbers
-        for family in asked.families
-        for verb in asked.verbs
-        if verb == "tempering" or family in FAMILIES
-    ]
+    jobs = [(verb, family, seed, i) for i in numbers for family in asked.families for verb in asked.verbs]
     rows = [row for found in rows_of_all(solved_rows, jobs, asked.workers) for row in found]
     lines = []
     for verb in asked.verbs:

@@ -7,8 +7,8 @@ errors, with the command that repeats it. The exit status is 1 if there is such 
 wrong side.
 ``--json`` saves the rows, and ``--before`` lists the models that were trusted and right in an earlier run of the same
 seed and are not trusted now. ``--families first_order`` stands for all families of first-order transitions,
-``machines`` for those of RBMs, ``polynomials`` for those with terms of three and more spins, ``ordinary`` for the
-others.
+``machines`` for those of RBMs, ``polynomials`` for those with terms of three and more spins, ``new`` for the kinds of
+models on which trusted answers were wrong (benchmarks/hunted_models.py), ``ordinary`` for the others.
 
 Two processes with one thread each. With ``--work``, the default, answers depend on the seed alone. With a ``--budget``
 in seconds they depend on the clock.
@@ -36,6 +36,7 @@ import numpy as np
 import spectralz as sz
 from benchmarks.first_order_models import FIRST_ORDER
 from benchmarks.harness import processor, table
+from benchmarks.hunted_models import HUNTED
 from benchmarks.known_models import FAMILIES as ORDINARY
 from benchmarks.known_models import Known
 from benchmarks.machine_models import MACHINES
@@ -44,7 +45,7 @@ from benchmarks.polynomial_models import POLYNOMIALS
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 EXCLUDED = ("exact", "quadrature")
 MOST_ERRORS = 5.0
-FAMILIES = ORDINARY | FIRST_ORDER | MACHINES | POLYNOMIALS
+FAMILIES = ORDINARY | FIRST_ORDER | MACHINES | POLYNOMIALS | HUNTED
 # Operations per model; more at a first-order transition with more spins than this.
 WORK, SPINS_OF_MORE_WORK, MORE_WORK = 1e9, 150, 1e10
 # The references are rounded; answers that agree within that are right, whatever their error bars.
@@ -82,8 +83,6 @@ def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> R
         warnings.simplefilter("ignore")  # answers that are not trusted may warn; the rows have that
         if "bond" in limit:
             found = sz.log_z(known.model, "mps", seed=auto_seed, bond=int(limit["bond"]))
-        elif "sweeps" in limit:
-            found = sz.log_z(known.model, "tempering", seed=auto_seed, sweeps=int(limit["sweeps"]))
         else:
             limit = limit or {"work": work_for(family, known.model.n)}
             found = sz.log_z(known.model, exclude=EXCLUDED, seed=auto_seed, **limit)
@@ -109,7 +108,7 @@ def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> R
 
 def work_for(family: str, n: int) -> float:
     """Return the operations for a model if nothing else is asked for."""
-    return MORE_WORK if family in FIRST_ORDER and n > SPINS_OF_MORE_WORK else WORK
+    return MORE_WORK if family in FIRST_ORDER | HUNTED and n > SPINS_OF_MORE_WORK else WORK
 
 
 def rows_of_all(solve: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], workers: int) -> list[Any]:
@@ -186,8 +185,9 @@ def honesty_table(rows: Sequence[Row]) -> str:
 
 
 def by_group(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """Return the rows of ordinary families, first-order transitions, machines and polynomials, with names."""
+    """Return the rows of ordinary families, first-order transitions, machines, polynomials and new ones, with names."""
     groups = {"ordinary": ORDINARY, "first order": FIRST_ORDER, "machines": MACHINES, "polynomials": POLYNOMIALS}
+    groups["new"] = HUNTED
     parts = [(name, [row for row in rows if row["family"] in families]) for name, families in groups.items()]
     return [(name, part) for name, part in parts if part]
 
@@ -234,7 +234,7 @@ def section(title: str, rows: Sequence[Row]) -> str:
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     groups = {"ordinary": list(ORDINARY), "first_order": list(FIRST_ORDER), "machines": list(MACHINES)}
-    groups["polynomials"] = list(POLYNOMIALS)
+    groups |= {"polynomials": list(POLYNOMIALS), "new": list(HUNTED)}
     parser.add_argument("--families", nargs="+", choices=[*groups, *FAMILIES], default=list(groups), metavar="NAME")
     parser.add_argument("--models", type=int, default=10, help="models of each family")
     parser.add_argument("--first", type=int, default=0, help="number of the first model of each family")
@@ -242,13 +242,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--work", type=float, help="operations per model; 1e9, or 1e10 for large first-order models")
     parser.add_argument("--budget", type=float, help="seconds per model, instead of work")
     parser.add_argument("--bond", type=int, help="run mps alone with this bond, instead of auto")
-    parser.add_argument("--sweeps", type=int, help="run tempering alone with so many sweeps, instead of auto")
     parser.add_argument("--workers", type=int, default=2, help="processes with one thread each")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file to save the rows in")
     parser.add_argument("--before", type=Path, metavar="FILE", help="rows of an earlier run with the same seed")
     asked = parser.parse_args(argv)
-    if sum(map(bool, (asked.work, asked.budget, asked.bond, asked.sweeps))) > 1:
-        parser.error("give one of --work, --budget, --bond and --sweeps")
+    if sum(map(bool, (asked.work, asked.budget, asked.bond))) > 1:
+        parser.error("give one of --work, --budget and --bond")
     asked.families = [family for name in asked.families for family in groups.get(name, [name])]
     if min(asked.models, asked.workers) < 1 or asked.first < 0:
         parser.error("--models and --workers are 1 or more, --first 0 or more")
@@ -259,7 +258,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parse the arguments, run, print; return the exit status."""
     asked = arguments(argv)
     seed = time.time_ns() // 10**6 % 10**9 if asked.seed is None else asked.seed
-    limit = {name: getattr(asked, name) for name in ("budget", "work", "bond", "sweeps") if getattr(asked, name)}
+    limit = {name: getattr(asked, name) for name in ("budget", "work", "bond") if getattr(asked, name)}
     print(", ".join([f"seed {seed}", *(f"{name} {value:g}" for name, value in limit.items()), processor()]), flush=True)
     jobs = [(family, seed, asked.first + i, limit) for i in range(asked.models) for family in asked.families]
     rows = sorted(

@@ -6,13 +6,13 @@ its row.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support.compiling import compiled
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.logsum import exp_minus
-from spectralz.kernels.sampling.heat_bath import CERTAIN, GOLDEN, tell_neighbors, uniform
+from spectralz.kernels.sampling.heat_bath import GOLDEN, mixed, tell_neighbors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
 
 __all__ = ["draw_states", "heat_bath"]
+
+
+# Beyond this the other state of a spin has a probability below any number drawn.
+CERTAIN = 40.0
+
+
+@inner
+def uniform(counter: Any) -> float:
+    """Return the number in [0, 1) that belongs to a counter."""
+    return (mixed(counter) >> np.uint64(11)) * 2.0**-53
 
 
 @compiled

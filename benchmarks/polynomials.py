@@ -31,7 +31,7 @@ def terms(degree: int, size: int) -> sz.Polynomial:
 
 
 def chains_of(model: sz.Ising | sz.Polynomial) -> Chains:
-    chains = from_coins(model, block_width=0).compiled_engine.start(STATES, np.random.default_rng(0))
+    chains = from_coins(model).compiled_engine.start(STATES, np.random.default_rng(0))
     sweep(chains)  # compiles
     return chains
 

@@ -35,8 +35,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "quadrature": ("quadrature", {}),
     "low_rank": ("low_rank", {"max_cells": 10**6}),
     "annealing": ("annealing", {"population": 60, "runs": 2}),
-    "annealing blocks": ("annealing", {"population": 40, "runs": 2, "block_width": 3, "sweeps": 2, "seed": 5}),
-    "annealing importance": ("annealing", {"population": 40, "runs": 3, "resample_below": 0.0, "seed": 2}),
+    "annealing, two sweeps": ("annealing", {"population": 40, "runs": 2, "sweeps": 2, "seed": 5}),
     "states": ("states", {"population": 40, "quenches": 40, "max_states": 3000}),
     "spectral": ("spectral", {}),
     "spectral dominant": ("spectral", {"diagonal": "diagonally_dominant", "restarts": 0}),
@@ -105,7 +104,7 @@ def larger_models() -> Iterator[tuple[str, sz.Ising | sz.RBM]]:
     yield "dense warm", make.complete(n=40, strength=0.1, seed=1)
     yield "dense cold", make.complete(n=40, strength=1.0, seed=2)
     yield "dense large", make.complete(n=300, strength=0.05, seed=3)
-    yield "grid with blocks", make.grid(side=12, strength=1.0, seed=4)
+    yield "large grid", make.grid(side=12, strength=1.0, seed=4)
     yield "torus, critical", make.torus(rows=20, columns=20, strength=0.4406868)
     yield "signs on a torus", sz.Ising.from_edges(400, glass, rng.choice([-1.0, 1.0], len(glass)))
     yield "3D glass", make.spin_glass_3d(side=6, strength=0.7, seed=5)

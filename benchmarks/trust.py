@@ -26,13 +26,13 @@ from benchmarks.known_models import FAMILIES, Known
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.bridge import bridge
+from spectralz.sampling.heavy.pool import collect, share_held, state_pool
 from spectralz.sampling.path import Path, path_to
-from spectralz.sampling.phases import find_phases
 from spectralz.sampling.plan import survey
-from spectralz.sampling.pool import collect, share_held, state_pool
 from spectralz.sampling.populations import Run
 from spectralz.sampling.run import anneal, there_and_back
-from spectralz.sampling.strata import counted, path_to_stratum
+from spectralz.sampling.strata.phases import find_phases
+from spectralz.sampling.strata.runs import counted, path_to_stratum
 from spectralz.trust import frontier, pools, propagation, ratios, round_trips, runs, strata
 from spectralz.trust.judgment import Judgment
 
@@ -106,7 +106,7 @@ def cases_of_strata(count: int, rng: np.random.Generator) -> Iterator[Case]:
     """Yield sums of strata; to every second one no runs are made."""
     for number in range(count):
         drawn = known(rng, ("trap", "curie_weiss", "two_blocks", "hopfield"))
-        made, constant, path = few_runs(drawn.model, rng), drawn.model.constant, path_to(drawn.model, block_width=0)
+        made, constant, path = few_runs(drawn.model, rng), drawn.model.constant, path_to(drawn.model)
         phases = find_phases(path, made, leading_directions(drawn.model.storage, 4), rng)
         to = [runs_along(path_to_stratum(path, one), rng) for one in phases.strata[: None if number % 2 else 0]]
         groups = counted(phases, made, to)
@@ -120,7 +120,7 @@ def cases_of_strata(count: int, rng: np.random.Generator) -> Iterator[Case]:
 def cases_of_pools(count: int, rng: np.random.Generator) -> Iterator[Case]:
     for _ in range(count):
         drawn = known(rng, ("sk", "complete", "regular", "cubic"))
-        made, path = few_runs(drawn.model, rng), path_to(drawn.model, block_width=0)
+        made, path = few_runs(drawn.model, rng), path_to(drawn.model)
         pool = state_pool(drawn.model, 1000)
         *_, share = collect(pool, path, made[:2], partial(share_held, runs=made[2:]), 20, rng, lambda _: 0.0)
         log_sum = pool.log_sum

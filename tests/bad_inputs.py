@@ -92,6 +92,7 @@ ARRAYS = [
     "sz.log_z(model, exclude=['magic'])",
     "sz.log_z(model, 'annealing', population=1)",
     "sz.log_z(model, 'annealing', resample_below=2)",
+    "sz.log_z(model, 'tempering')",
     "sz.log_z(model, 'annealing', population=10**12)",
     "sz.log_z(model, 'states', runs=1)",
     "sz.generators.complete(n=5, strength=-1, seed=0)",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import itertools
 import json
 import signal
 import subprocess
@@ -26,7 +24,6 @@ from spectralz.report import Claim, Figure
 from spectralz.sampling.engines.collapsed import CollapsedChains
 from spectralz.sampling.engines.dense import DenseChains
 from spectralz.sampling.engines.sparse import SparseChains
-from spectralz.sampling.run import anneal
 from spectralz.sweeps import Contestant, Row, Sweep
 from spectralz.sweeps.rows import header, to_csv
 from tests.reference import states
@@ -122,25 +119,18 @@ def with_slow(cases, slow):
 # --- interrupts -----------------------------------------------------------------------------------------------------
 
 
-def interrupt_at(monkeypatch, call):
-    """Let an annealing run be interrupted: the ``call``-th, counted from 0."""
-    calls = itertools.count()
+@contextmanager
+def interrupting(task: str, share: float = 0.0, error: BaseException | None = None) -> Iterator[None]:
+    """Interrupt what is done inside the ``with`` block, once: when a task says that this share of it is done."""
+    seen = []
 
-    def interrupted(*arguments, **options):
-        if next(calls) == call:
-            raise KeyboardInterrupt
-        return anneal(*arguments, **options)
+    def tell(name: str, done: float) -> None:
+        if name == task and done >= share and not seen:
+            seen.append(done)
+            raise error or KeyboardInterrupt
 
-    replace_anneal(monkeypatch, interrupted)
-
-
-def replace_anneal(monkeypatch, function):
-    """Let every annealing run be made by another function."""
-    names = [f"spectralz.sampling.{name}" for name in ("run", "spread", "curves", "bridge", "search")]
-    names += [f"spectralz.portfolio.{name}" for name in ("steps.way", "bounders")]
-    # All are imported before any is changed: one that is imported later would keep the other function for good.
-    for module in [importlib.import_module(name) for name in names]:
-        monkeypatch.setattr(module, "anneal", function)
+    with listening(tell):
+        yield
 
 
 def started(command, **options):

@@ -86,7 +86,6 @@ SLOW_PAGES = (
     "docs/learning",
     "docs/sampling",
     "docs/sweeps",
-    "docs/tempering",
     "docs/trust",
 )
 

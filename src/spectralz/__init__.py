@@ -41,7 +41,6 @@ from spectralz.methods import (
     SDPBound,
     Spectral,
     States,
-    Tempering,
     TreeReweighted,
     WeightedMiniBucket,
 )
@@ -117,7 +116,6 @@ __all__ = [
     "States",
     "Status",
     "Temperature",
-    "Tempering",
     "Thermodynamics",
     "TreeReweighted",
     "Trial",

@@ -18,7 +18,7 @@ from spectralz import kernels
 from spectralz._support.progress import report
 from spectralz._support.settings import using_settings
 from spectralz.errors import InaccurateWarning, SpectralzError
-from spectralz.inference import bounds, log_z, map_state, marginals, sample, thermodynamics
+from spectralz.inference import bounds, log_z, map_state, marginals, sample
 from spectralz.model import Ising, Model, Polynomial
 from spectralz.registry import METHODS
 
@@ -39,10 +39,7 @@ SETTINGS: Mapping[str, tuple[dict[str, Any], ...]] = {
     "spectral": ({}, {"factor": "dp"}),
     "wmbe": ({}, {"ibound": 2, "order": "min-degree", "max_iter": 2, "level": 0.5, "samples": 1}),
     "mps": ({"bond": 1, "samples": 10},),
-    "annealing": (
-        {"population": 50, "runs": 1, "resample_below": 1.0},
-        {"population": 50, "runs": 1, "block_width": 2},
-    ),
+    "annealing": ({"population": 50, "runs": 2},),
     "states": ({"population": 50, "runs": 2, "quenches": 100},),
     "auto": ({"exclude": ("exact", "quadrature"), "budget": 0.05},),
 }
@@ -142,16 +139,15 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
         partial(log_z, alike, "exact", algorithm="elimination"),
         partial(log_z, _ring(200), "sdp"),  # small models are treated as dense there
         partial(log_z, _ring(MANY_SPINS + 1).scaled(0.1), "ep", restarts=1),
-        partial(log_z, huge, "annealing", population=50, block_width=0),
+        partial(log_z, huge, "annealing", population=50),
         partial(log_z, Polynomial({(0, 1, 2): 1e30, (0, 1): -1e30}), "annealing", population=50),
         partial(log_z, Polynomial({(0, 1, 2): 1.0, (2, 3): 1.0}), "bp"),
         partial(log_z, _small_models()[-1], "annealing", population=2, level=0.5),
         partial(log_z, layers, "annealing", population=50),
-        partial(log_z, magnet, "annealing", population=50, clusters=True),
+        partial(_turn_clusters, magnet),
         partial(log_z, _small_models()[0], "annealing", population=2, level=0.5),
         partial(log_z, layers, "states", population=50),
         partial(_flip_a_side, layers),
-        *(partial(thermodynamics, model, [1.0], "tempering", work=1e6) for model in (_ring(5), _small_models()[0])),
         partial(log_z, layers, "mps", bond=2, samples=0),
         partial(largest_layer, _ring(5)),
         partial(count_min_degree, rows.indptr, rows.indices, 2),
@@ -172,6 +168,14 @@ def _flip_a_side(layers: Ising) -> None:
 
     path = replace(from_fields(layers, np.zeros(layers.n), sides=sides_of(layers)), flips=True)
     anneal(path, np.array([0.0, 1.0]), 2, np.random.default_rng(0))
+
+
+def _turn_clusters(magnet: Ising) -> None:
+    """Turn clusters of spins: only auto does so, and only in large models."""
+    from spectralz.sampling.path import path_to
+    from spectralz.sampling.run import anneal
+
+    anneal(path_to(magnet, clusters=True), np.array([0.0, 1.0]), 2, np.random.default_rng(0))
 
 
 def _keep_heaviest_states() -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["METHODS", "PAPER_SETTINGS"]
+__all__ = ["METHODS", "PAPER_SETTINGS", "REMOVED_METHODS"]
 
 METHODS: Mapping[str, type[methods.Method]] = {
     method.name: method
@@ -23,7 +23,6 @@ METHODS: Mapping[str, type[methods.Method]] = {
         methods.MatrixProduct,
         methods.Annealing,
         methods.States,
-        methods.Tempering,
         methods.Spectral,
         methods.BeliefPropagation,
         methods.ExpectationPropagation,
@@ -45,3 +44,6 @@ PAPER_SETTINGS: Mapping[str, methods.Method] = {
     "WMBE-10": methods.WeightedMiniBucket(ibound=10),
 }
 """Methods by the labels of the paper's figures (Sec. 4.1); log_z and compare take them as names."""
+
+REMOVED_METHODS: Mapping[str, str] = {"tempering": "tempering was removed in 0.3: use annealing"}
+"""What replaces methods of earlier versions, by their names."""

@@ -30,7 +30,7 @@ DRIVER = shutil.which("chromedriver")
 DESKTOP, TABLET, PHONE, SMALL_PHONE = (1280, 900), (768, 1024), (390, 844), (360, 740)
 NAMES = {DESKTOP: "desktop", TABLET: "tablet", PHONE: "phone"}
 # A command that is wider than a phone.
-LONG = "--marginals --exclude mps,states,tempering,annealing --budget 30 --html dense.html"
+LONG = "--marginals --exclude mps,states,annealing --budget 30 --html dense.html"
 # The least size of text in figures, in pixels of CSS.
 READABLE = 9.0
 

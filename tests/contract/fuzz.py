@@ -18,9 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import spectralz as sz
-from spectralz.errors import InaccurateWarning, ModelError, OptionError, SpectralzError, TooLargeError
+from spectralz.errors import InaccurateWarning, ModelError, SpectralzError, TooLargeError
 from spectralz.methods.base import Method
-from spectralz.sampling.engines.lanes import fits_single_precision
 from tests.reference import states
 
 # --- models ---------------------------------------------------------------------------------------------------------
@@ -112,9 +111,8 @@ METHODS: dict[str, Method] = {
     "low_rank": sz.LowRank(max_cells=100_000),
     "mps": sz.MatrixProduct(),
     "mps, narrow": sz.MatrixProduct(bond=1, samples=0),
-    "annealing": sz.Annealing(population=20, runs=2, step=1.0),
+    "annealing": sz.Annealing(population=20, runs=2),
     "states": sz.States(population=20, runs=2, quenches=20),
-    "tempering": sz.Tempering(sweeps=8),
     "spectral": sz.Spectral(restarts=1, tol=1e-3),
     "spectral, zero": sz.Spectral(diagonal="zero"),
     "spectral, max_eigenvalue": sz.Spectral(diagonal="max_eigenvalue"),
@@ -152,7 +150,6 @@ METHODS_FOR_TERMS: dict[str, Method] = {
 SELDOM = {
     "auto, nothing exact",
     "annealing",
-    "tempering",
     "ep",
     "mps",
     "spectral, zero",
@@ -208,16 +205,9 @@ REFUSALS: dict[str, tuple[Refusal, ...]] = {
     "low_rank": (*HIGH_RANK, Refusal(TooLargeError, "max_cells", lambda model: term_count(model) > 1)),
     # Means need more tables at once, and there is no room for them.
     "exact, slices": (Refusal(TooLargeError, "exact marginals need", lambda model: model.n > 4),),
-    "tempering": (
-        Refusal(
-            OptionError,
-            "log-odds are at most 1,000",
-            lambda model: not fits_single_precision(model.field, model.storage.for_kernels()),
-        ),
-    ),
 }
 # Of many models, the share that a method must answer at least.
-LEAST_ANSWERED = {"quadrature": 0.4, "low_rank": 0.4, "tempering": 0.4, "exact, slices": 0.5}
+LEAST_ANSWERED = {"quadrature": 0.4, "low_rank": 0.4, "exact, slices": 0.5}
 
 
 def is_predicted(name: str, model: sz.Ising, error: Exception) -> bool:

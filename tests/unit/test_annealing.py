@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
 from scipy import stats
 
 import spectralz as sz
+from spectralz._support.clock import using_clock
 from spectralz._support.progress import listening
 from spectralz.sampling import plan, populations
 from spectralz.sampling.engines.double import double_engine
@@ -18,7 +20,7 @@ from spectralz.sampling.plan import STEP, spaced_by, survey
 from spectralz.sampling.populations import Run, marginals_of, sample_of
 from spectralz.sampling.run import anneal, prolonged
 from spectralz.trust.runs import judge_runs, summary_of
-from tests.helpers import interrupt_at, with_slow
+from tests.helpers import FakeClock, interrupting, with_slow
 from tests.reference import states
 
 
@@ -269,7 +271,7 @@ def test_pair_means_of_sparse_models_are_those_of_dense_ones():
 
 @pytest.mark.parametrize("model", small_models())
 def test_marginals_and_samples_come_close_to_enumeration(model):
-    found = sz.marginals(model, "annealing", population=4000)
+    found = sz.marginals(model, "annealing", population=500)
     truth = sz.marginals(model, "exact")
     assert found.kind is sz.Kind.ESTIMATE
     assert np.abs(found.mean - truth.mean).max() < 0.03
@@ -292,7 +294,7 @@ def test_samples_follow_weights_with_few_repeats():
 def test_samples_of_a_population_without_families_come_with_a_warning():
     model = sz.generators.grid(side=6, strength=8.0, seed=0)
     with pytest.warns(sz.errors.InaccurateWarning, match="families"):
-        sz.sample(model, 10, sz.Annealing(population=20, runs=1, step=1.0))
+        sz.sample(model, 10, sz.Annealing(population=20, runs=1))
 
 
 # ------------------------------------------------------------------------------------------------------- the running
@@ -311,27 +313,50 @@ THREADED = {
 )
 def test_the_number_of_threads_changes_nothing(name, population):
     model = THREADED[name]
-    whole, *parts = (
-        sz.log_z(model, "annealing", population=population, step=0.5, threads=threads) for threads in (1, 2, 3)
-    )
+    whole, *parts = (sz.log_z(model, "annealing", population=population, threads=threads) for threads in (1, 2, 3))
     for part in parts:
         assert part.log_z == whole.log_z
         assert part.std_error == whole.std_error
         assert part.details == whole.details
 
 
-def test_an_interrupt_leaves_the_runs_that_are_done(monkeypatch):
-    interrupt_at(monkeypatch, 2)
-    result = sz.log_z(sz.generators.complete(n=10, strength=0.5, seed=0), "annealing")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_leaves_the_groups_that_are_done(threads):
+    model = sz.generators.complete(n=10, strength=0.5, seed=0)
+    with interrupting("annealing", 0.3):
+        result = sz.log_z(model, "annealing", threads=threads)
     assert result.details["interrupted"]
-    assert len(result.details["log_z_of_runs"]) == 2
+    assert 0 < result.details["states"] < 0.5 * 32 * 256
+    assert not result.status.converged
+    assert result.status.startswith("interrupted; ")
+    assert "phases were not looked for" in result.status
+    assert abs(result.log_z - sz.log_z(model, "exact").log_z) < 5 * result.std_error < 0.5
+
+
+@pytest.mark.parametrize("task", ["looking for phases", "annealing towards phase 1"])
+def test_an_interrupt_later_on_leaves_the_population_that_is_done(task):
+    model = sz.generators.complete(60, 2.0, seed=0)
+    with interrupting(task):
+        result = sz.log_z(model, "annealing", population=16, runs=8)
+    assert result.details["interrupted"]
+    assert result.details["states"] >= 16 * 8
+    assert not result.trusted
     assert not result.status.converged
     assert "interrupted" in result.status
 
 
-def test_an_interrupt_before_any_run_is_passed_on(monkeypatch):
-    interrupt_at(monkeypatch, 0)
-    with pytest.raises(KeyboardInterrupt):
+def test_an_interrupt_that_numba_hides_leaves_what_is_done_too():
+    hidden = SystemError("CPUDispatcher returned a result with an exception set")
+    hidden.__cause__ = KeyboardInterrupt()
+    with interrupting("annealing", 0.3, hidden):
+        result = sz.log_z(sz.generators.complete(n=10, strength=0.5, seed=0), "annealing", threads=1)
+    assert result.details["interrupted"]
+    assert 0 < result.details["states"] < 32 * 256
+
+
+@pytest.mark.parametrize("task", ["choosing temperatures", "annealing"])
+def test_an_interrupt_before_any_group_is_done_is_passed_on(task):
+    with pytest.raises(KeyboardInterrupt), interrupting(task):
         sz.log_z(sz.generators.complete(n=10, strength=0.5, seed=0), "annealing")
 
 
@@ -341,9 +366,6 @@ def test_an_interrupt_before_any_run_is_passed_on(monkeypatch):
         {"population": 1},
         {"runs": 0},
         {"sweeps": 0},
-        {"step": 0.0},
-        {"resample_below": 1.5},
-        {"resample_below": "often"},
         {"seed": -1},
     ],
 )
@@ -352,17 +374,49 @@ def test_bad_options_are_refused_by_name(options):
         sz.Annealing(**options)
 
 
+@pytest.mark.parametrize("name", ["step", "resample_below", "block_width", "clusters"])
+def test_options_of_earlier_versions_are_refused_with_what_replaces_them(name):
+    with pytest.raises(sz.errors.OptionError, match=f"no option '{name}' any more: (pilots|groups|spins) "):
+        sz.log_z(sz.generators.complete(5, 0.5, seed=0), "annealing", **{name: 1})
+
+
 def test_too_large_a_population_is_refused_before_any_work():
     with pytest.raises(sz.errors.TooLargeError, match="smaller population"):
         sz.log_z(sz.generators.complete(n=100, strength=0.5, seed=0), "annealing", population=10**8)
 
 
-def test_few_families_are_not_trusted_and_the_status_says_so():
-    result = sz.log_z(sz.generators.complete(60, 2.0, seed=0), "annealing", population=10, runs=2)
-    assert result.trusted is False
-    assert not result.status.converged
-    assert "30 are needed: do not trust" in result.status
-    assert sz.log_z(sz.generators.complete(12, 0.1, seed=0), "annealing", population=200).trusted
+def test_few_families_and_few_groups_are_not_trusted_and_the_status_says_so():
+    few = {
+        "only 16 independent families hold the model .*, 30 are needed": {"population": 2, "runs": 8},
+        "fewer than 8 groups do not show their scatter": {"population": 200, "runs": 2},
+    }
+    for why, options in few.items():
+        result = sz.log_z(sz.generators.grid(side=6, strength=8.0, seed=0), "annealing", **options)
+        assert result.trusted is False
+        assert not result.status.converged
+        assert re.search(why, result.status)
+    assert sz.log_z(sz.generators.complete(12, 0.1, seed=0), "annealing", population=20).trusted
+
+
+def test_the_same_seed_gives_the_same_answer_however_fast_the_machine_is():
+    """The search for phases was cut short by the clock, though nobody had asked for a budget."""
+    model, found = sz.generators.complete(60, 2.0, seed=0), []
+    for step in (1e-9, 1.0):
+        with using_clock(FakeClock(step=step)):
+            found.append(sz.log_z(model, "annealing", population=16, runs=8))
+    assert found[0].log_z == found[1].log_z
+    assert found[0].std_error == found[1].std_error
+    assert found[0].status == found[1].status
+    assert found[0].details == found[1].details
+
+
+def test_phases_that_the_population_misses_are_counted():
+    """All samples of a small population end far from the states that hold most of P(x)."""
+    model = sz.generators.complete(20, 4.0, seed=1)
+    result = sz.log_z(model, "annealing", population=8)
+    assert result.details["phases"] >= 1
+    assert len(result.details["log_z_of_populations"]) >= 2
+    assert abs(result.log_z - sz.log_z(model, "exact").log_z) <= 4 * result.std_error
 
 
 def test_progress_is_that_of_all_runs_together():
@@ -384,32 +438,16 @@ def test_progress_of_runs_in_threads_does_not_go_back():
 # States that are out of equilibrium.
 
 
-def test_a_critical_ferromagnet_is_not_jumped_over():
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+def test_a_critical_ferromagnet_is_not_jumped_over(seed):
     """Curie-Weiss, n = 400, K = 1.05: two temperatures gave 277.92 +- .066, where the truth is 279.378."""
     n, strength = 400, 1.05
     truth = sz.closed_forms.curie_weiss(n, strength)
     coupling = np.full((n, n), strength / (2 * n))
     np.fill_diagonal(coupling, 0.0)
-    for seed in range(3):
-        result = sz.log_z(sz.Ising(coupling=coupling), "annealing", population=100, step=1.0, seed=seed)
-        assert result.details["temperatures"] > plan.LEAST_POINTS
-        assert not result.trusted or abs(result.log_z - truth) <= 4 * result.std_error
-
-
-@pytest.mark.slow
-def test_a_gap_between_the_way_down_and_back_is_distrusted(monkeypatch):
-    monkeypatch.setattr(plan, "LEAST_POINTS", 1)
-    n, strength = 400, 1.05
-    coupling = np.full((n, n), strength / (2 * n))
-    np.fill_diagonal(coupling, 0.0)
-    model = sz.Ising(coupling=coupling)
-    options = {"population": 60, "runs": 32, "step": 50.0}  # a path of two points
-    results = [sz.log_z(model, "annealing", seed=seed, **options) for seed in range(8)]
-    wrong = [r for r in results if abs(r.log_z - sz.closed_forms.curie_weiss(n, strength)) > 5 * r.std_error]
-    seen = [result for result in wrong if "out of equilibrium" in result.status]
-    assert len(seen) >= len(wrong) / 2 > 0
-    assert not any(result.trusted for result in seen)
-    assert all(result.details["gap"] > 0.05 for result in wrong)
+    result = sz.log_z(sz.Ising(coupling=coupling), "annealing", population=20, seed=seed)
+    assert result.details["temperatures"] > plan.LEAST_POINTS
+    assert not result.trusted or abs(result.log_z - truth) <= 4 * result.std_error
 
 
 @pytest.mark.parametrize("name", ["complete", "grid"])
@@ -451,7 +489,7 @@ def test_states_that_go_on_at_the_model_keep_its_law_and_sharpen_the_means():
     assert np.array_equal(longer.x[:100], run.x)
     truth = p @ x
     errors = [np.abs(each.weight @ each.x - truth).max() for each in (run, longer)]
-    assert errors[1] < 0.03
+    assert errors[1] < 0.05
     assert errors[1] < 0.5 * errors[0]
 
 

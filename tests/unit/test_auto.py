@@ -19,16 +19,12 @@ from spectralz.methods.base import Outcome
 from spectralz.portfolio import auto, bounders, policy, schedule
 from spectralz.portfolio.answers import Answers
 from spectralz.portfolio.components import added, error_of_sum
-from spectralz.portfolio.steps import anneal as annealing
 from spectralz.portfolio.steps import propagate
-from spectralz.sampling.run import anneal
-from spectralz.trust.strata import judge_strata
 from tests.helpers import (
     answer,
     bracket,
-    interrupt_at,
     interrupted,
-    replace_anneal,
+    interrupting,
     started,
     verdicts,
     wait_until,
@@ -74,7 +70,10 @@ FAMILIES = {
 
 @pytest.mark.parametrize(
     ("strength", "family"),
-    with_slow(itertools.product([0.05, 0.3, 1.0, 8.0], FAMILIES), [(8.0, "complete"), (8.0, "sparse")]),
+    with_slow(
+        itertools.product([0.05, 0.3, 1.0, 8.0], FAMILIES),
+        [(0.05, "complete"), (0.3, "sparse"), (1.0, "complete"), (8.0, "complete"), (8.0, "sparse")],
+    ),
 )
 def test_answers_are_good_and_their_errors_honest(family, strength):
     model = FAMILIES[family](strength, 11)
@@ -112,9 +111,8 @@ def test_a_loose_tolerance_stops_early():
     model = sz.generators.complete(20, 0.3, seed=0)
     loose, tight = (sz.log_z(model, exclude=["exact"], tol=tol, budget=2) for tol in (0.5, 1e-4))
     why = [next(row.why for row in result.tried if row.method == "annealing") for result in (loose, tight)]
-    runs = [int(re.match(r"(\d+) runs", words)[1]) for words in why]
-    assert runs[0] in (2, 4)  # one round of them
-    assert runs[1] >= runs[0] + 2
+    states = [int(re.match(r"(\d+) states", words)[1]) for words in why]
+    assert states[1] > 2 * states[0]
 
 
 @pytest.mark.parametrize("left_out", [pytest.param("ep", marks=pytest.mark.slow), "annealing", "states", "wmbe"])
@@ -243,41 +241,37 @@ def test_a_machine_too_slow_for_annealing_says_so(clock):
 def test_expectation_propagation_is_left_out_where_it_would_take_too_long(monkeypatch):
     model = sz.generators.complete(12, 0.5, seed=0)
     for seconds, is_run in (
-        (0.02, True),
-        (0.04, False),
-    ):  # a step; 15% of a second are its share, of six steps at least
+        (0.01, True),
+        (0.03, False),
+    ):  # a step; 10% of a second are its share, of six steps at least
         monkeypatch.setattr(propagate, "_seconds_of_ep_step", lambda n, seconds=seconds: seconds)
         result = sz.log_z(model, exclude=["exact", *bounders.BOUNDERS], budget=1)
         assert (rows_of(result)["ep"].verdict != "not run") == is_run
 
 
-def test_a_round_that_uses_up_the_budget_is_the_last(monkeypatch, clock):
-    def slow(*arguments, **options):
-        clock.advance(100.0)
-        return anneal(*arguments, **options)
+def test_a_population_that_uses_up_the_budget_is_the_last(clock):
+    seen = []
 
-    plans, original = [], annealing._round
-    monkeypatch.setattr(annealing, "_round", lambda progress, plan: plans.append(plan) or original(progress, plan))
-    replace_anneal(monkeypatch, slow)
-    result = sz.log_z(sz.generators.complete(12, 0.5, seed=0), exclude=["exact"], budget=2)
-    [plan] = plans
-    assert rows_of(result)["annealing"].why.startswith(f"{plan.runs} runs with {plan.runs * plan.size} states")
+    def tell(task, share):
+        if task == "annealing" and task not in seen:
+            clock.advance(100.0)
+        seen.append(task)
+
+    with listening(tell):
+        result = sz.log_z(sz.generators.complete(12, 0.5, seed=0), exclude=["exact", "states"], budget=2)
+    assert "looking for phases" not in seen
+    assert clock.time < 2 * 100.0
+    row = rows_of(result)["annealing"]
+    assert re.match(r"\d+ states in \d+ groups", row.why)
+    assert "phases were not looked for" in row.why
+    assert not result.trusted
 
 
-def test_rounds_go_on_while_a_fifth_of_the_budget_is_left(monkeypatch, clock):
-    rounds = []
-    original = annealing._round
-
-    def counted(progress, plan):
-        clock.advance(0.1)
-        rounds.append(progress.way.deadline.left)
-        return original(progress, plan)
-
-    monkeypatch.setattr(annealing, "_round", counted)
-    sz.log_z(sz.generators.complete(12, 0.3, seed=0), tol=1e-9, exclude=["exact", "states"], budget=2)
-    assert len(rounds) >= 2
-    assert rounds[-2] > 0.2 * 2  # or the last round would not have begun
-    assert rounds[-1] < 0.6 * 2
+def test_populations_use_the_budget(clock):
+    model = sz.generators.complete(12, 0.3, seed=0)
+    result = sz.log_z(model, tol=1e-9, exclude=["exact", "states", *bounders.BOUNDERS], budget=2)
+    assert 0.5 * 2 < clock.time < 1.3 * 2
+    assert abs(result.log_z - sz.log_z(model, "exact").log_z) <= 4 * result.std_error
 
 
 def test_components_share_the_budget_by_their_spins(clock):
@@ -292,98 +286,54 @@ def test_components_share_the_budget_by_their_spins(clock):
     assert 3.0 < large < 5.0  # what the small one left is its own share and more
 
 
-# ------------------------------------------------------------------------------------------------------- tempering
-
-WITHOUT_OTHERS = ("exact", "quadrature", "mps", "ep", "bp", "states")
-
-
-@pytest.fixture
-def distrusted(monkeypatch):
-    """Annealing that never trusts itself."""
-
-    def judge(*args):
-        return replace(judge_strata(*args), trusted=False)
-
-    monkeypatch.setattr(annealing, "judge_strata", judge)
-    monkeypatch.setattr(policy, "FEWEST_TO_TEMPER", 30)
-
-
-@pytest.mark.usefixtures("distrusted")
-def test_tempering_takes_over_where_annealing_is_not_trusted():
-    model = sz.generators.grid(6, 1.0, seed=0)
-    result = sz.log_z(model, exclude=WITHOUT_OTHERS, work=1e9)
-    assert result.trusted
-    assert verdicts(result)["tempering"] is sz.Verdict.CHOSEN
-    assert verdicts(result)["annealing"] is sz.Verdict.NOT_TRUSTED
-    assert abs(result.log_z - sz.log_z(model, "exact").log_z) < 5 * result.std_error < 0.5
-    found, truth = sz.marginals(model, exclude=WITHOUT_OTHERS, work=5e8), sz.marginals(model, "exact")
-    assert np.abs(found.mean - truth.mean).max() < 0.15
-    without = sz.log_z(model, exclude=[*WITHOUT_OTHERS, "tempering"], work=2e8)
-    assert not without.trusted
-    assert "tempering" not in verdicts(without)
-
-
-@pytest.mark.usefixtures("distrusted")
-def test_tempering_needs_time_for_its_copies_to_climb():
-    result = sz.log_z(sz.generators.grid(12, 1.0, seed=0), exclude=WITHOUT_OTHERS, work=1e8)
-    assert "tempering" not in verdicts(result)
-
-
-def test_tempering_waits_until_annealing_is_not_trusted():
-    result = sz.log_z(sz.generators.grid(6, 1.0, seed=0), exclude=WITHOUT_OTHERS, work=1e9)
-    assert result.trusted
-    assert "tempering" not in verdicts(result)
-
-
-@pytest.mark.usefixtures("distrusted")
-def test_an_interrupt_while_copies_climb_keeps_their_answer():
-    def tell(task, fraction):
-        if task == "tempering" and fraction > 0.5:
-            raise KeyboardInterrupt
-
-    with listening(tell):
-        result = sz.log_z(sz.generators.grid(6, 1.0, seed=0), exclude=WITHOUT_OTHERS, work=1e9)
-    assert result.interrupted
-    assert "tempering" in verdicts(result)
-
-
 # ------------------------------------------------------------------------------------------------------ interrupts
 
 
-@pytest.mark.parametrize("call", [0, 2, 5])
-def test_an_interrupt_ends_with_the_best_answer_so_far(monkeypatch, call):
-    interrupt_at(monkeypatch, call)
+@pytest.mark.parametrize(
+    ("task", "share", "is_found"),
+    [
+        ("choosing temperatures", 0.0, False),
+        ("annealing", 0.0, False),
+        ("annealing", 0.5, True),
+        ("looking for phases", 0.0, True),
+    ],
+)
+def test_an_interrupt_ends_with_the_best_answer_so_far(task, share, is_found):
     model = sz.generators.complete(14, 0.3, seed=0)
-    result = sz.log_z(model, exclude=["exact"], tol=1e-9, budget=2)
+    with interrupting(task, share):
+        result = sz.log_z(model, exclude=["exact"], tol=1e-9, budget=2)
     assert result.interrupted
     assert "interrupted" in result.status
     assert not result.status.converged
     assert result.lower <= sz.log_z(model, "exact").log_z <= result.upper
-    assert ("annealing" in verdicts(result)) == (call > 0)
+    assert ("annealing" in verdicts(result)) == is_found
 
 
-def test_after_an_interrupt_the_other_components_take_no_time(monkeypatch):
-    interrupt_at(monkeypatch, 0)
-    result = sz.log_z(two_components(), exclude=["exact"], budget=60)
+@pytest.mark.parametrize("method", ["annealing", "states"])
+def test_an_interrupt_of_a_population_is_one_whatever_it_is_for(method):
+    others = [name for name in ("ep", "annealing", "states") if name != method]
+    with interrupting("annealing", 0.5):
+        result = sz.log_z(sz.generators.complete(14, 0.3, seed=0), exclude=["exact", *others], tol=1e-9, budget=2)
+    assert result.interrupted
+
+
+def test_after_an_interrupt_the_other_components_take_no_time():
+    with interrupting("annealing"):
+        result = sz.log_z(two_components(), exclude=["exact"], budget=60)
     assert result.interrupted
     first, second = (part["budget"] for part in result.details["components"] if "budget" in part)
     assert first == pytest.approx(30, abs=0.1)  # for half of the spins that are left
     assert second == 0.01
 
 
-# The command, which leaves a file once a round of four annealing runs is done and the next one begins.
+# The command, which leaves a file once the population is half done.
 COMMAND = """
 from pathlib import Path
 from spectralz._support.progress import listening
 from spectralz.cli import main
 
-told = []
-
 def tell(task, fraction):
-    told.append(task)
-    if task.startswith("bounding"):
-        told.clear()  # what came before was loading
-    if told.count("annealing") > 4 * told.count("choosing temperatures"):
+    if task == "annealing" and 0.5 < fraction < 1.0:
         Path("annealing").touch()
 
 with listening(tell):
@@ -518,23 +468,14 @@ def test_samples_respect_the_budget_and_what_is_excluded():
         sz.sample(model, 3, exclude=["exact", "quadrature", "annealing"])
 
 
-def test_an_interrupt_that_numba_hides_is_one(monkeypatch):
-    def hide(*_, **__):
-        try:
-            raise KeyboardInterrupt
-        except KeyboardInterrupt as error:
-            raise SystemError("CPUDispatcher returned a result with an exception set") from error
-
-    replace_anneal(monkeypatch, hide)
-    result = sz.log_z(sz.generators.complete(12, 0.3, seed=0), exclude=["exact"], budget=1)
-    assert result.interrupted
-
-    def fail(*_, **__):
-        raise SystemError("something else")
-
-    replace_anneal(monkeypatch, fail)
-    with pytest.raises(SystemError, match="something else"):
-        sz.log_z(sz.generators.complete(12, 0.3, seed=0), exclude=["exact"], budget=1)
+def test_an_interrupt_that_numba_hides_is_one():
+    model, hidden = sz.generators.complete(12, 0.3, seed=0), SystemError("CPUDispatcher returned a result")
+    hidden.__cause__ = KeyboardInterrupt()
+    with interrupting("annealing", 0.0, hidden):
+        assert sz.log_z(model, exclude=["exact"], budget=1).interrupted
+    another = SystemError("something else")
+    with interrupting("annealing", 0.0, another), pytest.raises(SystemError, match="something else"):
+        sz.log_z(model, exclude=["exact"], budget=1)
 
 
 def test_marginals_that_do_not_fit_are_estimated_and_the_status_says_so():

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.portfolio.steps.anneal import outcome_of_trip
+from spectralz.portfolio.answers import Problem
+from spectralz.portfolio.steps.both_ways import _outcome_of_trip
 from spectralz.sampling.engines.double import DoubleDenseEngine
 from spectralz.sampling.path import path_to
-from spectralz.sampling.phases import Phases
 from spectralz.sampling.plan import survey
 from spectralz.sampling.populations import marginals_of
 from spectralz.sampling.run import RoundTrip, there_and_back
@@ -34,9 +34,9 @@ def made_up(rng, variance, size=512, gap=None, variance_back=None):
     )
 
 
-def outcome_of(model, trip):
+def outcome_of(model, trip, missed=""):
     """Return what the schedule makes of a trip."""
-    return outcome_of_trip(model, trip, points=10, phases=Phases())
+    return _outcome_of_trip(Problem(model=model, tol=1e-3), trip, 10, missed)
 
 
 # ------------------------------------------------------------------------------------------------ log-weights by hand
@@ -110,6 +110,24 @@ def test_the_outcome_has_the_constant_of_the_model():
     assert outcome.details["inconsistency"] == inconsistency_of(found)
 
 
+def test_states_that_missed_a_phase_are_not_trusted():
+    found = made_up(np.random.default_rng(3), 1.0)
+    outcome = outcome_of(sz.Ising(field=[0.0]), found, "; a phase is missing")
+    assert outcome.trusted is False
+    assert not outcome.status.converged
+    assert outcome.status.endswith("; a phase is missing")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+def test_large_models_go_both_ways():
+    """A torus of 10,000 spins: no families would be left of a population."""
+    result = sz.log_z(sz.generators.torus(100, 100, 0.4), exclude=["exact", "mps"], work=3e9)
+    (row,) = (row for row in result.tried if row.method == "annealing")
+    assert "states to the model and back through" in row.why
+    assert abs(row.log_z - sz.closed_forms.torus(100, 100, 0.4)) < 5.0 * row.std_error
+
+
 def test_a_round_trip_as_a_population():
     found = made_up(np.random.default_rng(4), 1.0, size=100)
     run = found.as_run()
@@ -167,8 +185,8 @@ def test_states_are_those_at_the_model_for_every_engine():
 
 
 def test_a_cold_ferromagnet_goes_back_from_the_ordered_states():
-    model, truth = sz.generators.torus(16, 16, 0.6), sz.closed_forms.torus(16, 16, 0.6)
-    ordered = np.array([np.ones(256), -np.ones(256)], dtype=np.int8)
+    model, truth = sz.generators.torus(32, 32, 0.6), sz.closed_forms.torus(32, 32, 0.6)
+    ordered = np.array([np.ones(1024), -np.ones(1024)], dtype=np.int8)
     found = []
     for start in (None, ordered):
         rng = np.random.default_rng(7)

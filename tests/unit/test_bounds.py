@@ -16,7 +16,7 @@ from spectralz._support.clock import using_clock
 from spectralz._support.deadline import Deadline
 from spectralz.portfolio import bounders, policy
 from spectralz.result import Bounds, BoundsRow
-from spectralz.sampling.pool import state_pool
+from spectralz.sampling.heavy.pool import state_pool
 from tests.helpers import FakeClock, count_blocks
 from tests.reference import states
 

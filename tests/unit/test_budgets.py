@@ -166,9 +166,9 @@ def test_a_machine_too_slow_for_any_state_says_what_they_would_take(monkeypatch)
     with using_clock(clock):
         result = sz.log_z(sz.generators.complete(40, 0.3, seed=0), exclude=["exact", "ep"], budget=1.0)
     rows = {row.method: row for row in result.tried}
-    for name in ("annealing", "states"):  # 64 states through 16 points in 70 % of what is left
+    for name in ("annealing", "states"):  # 64 states through 16 points
         assert rows[name].verdict == "not run"
-        assert "the fewest useful states would take about 5.9 s" in rows[name].why
+        assert "the fewest useful states would take about 4.1 s" in rows[name].why
 
 
 def test_the_number_of_temperatures_is_foreseen():

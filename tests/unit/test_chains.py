@@ -15,7 +15,6 @@ from spectralz.sampling.engines.dense import DenseEngine, dense_engine
 from spectralz.sampling.engines.double import DoubleDenseEngine, DoubleSparseEngine, double_engine
 from spectralz.sampling.engines.lanes import LARGEST_LOG_ODDS, fits_single_precision, log_z_of_fields
 from spectralz.sampling.engines.sparse import SparseEngine, sparse_engine
-from spectralz.sampling.moves.blocks import BlockTurns, blocks_of
 from spectralz.sampling.path import path_to
 from spectralz.sampling.run import anneal
 from tests.helpers import with_slow
@@ -30,13 +29,6 @@ SPARSE = sz.Ising.from_edges(
 DENSE = sz.generators.complete(n=7, strength=0.5, seed=1)
 
 
-def with_blocks(model):
-    """Return blocks of a model that are drawn at every other point."""
-    turns = blocks_of(model, 1, model.storage.for_kernels())
-    assert turns is not None
-    return BlockTurns(turns.blocks, 0.2, 2, 0.0)
-
-
 def base_of(name, theta):
     """Return the fields of the base: fair coins, or the fields of the model."""
     return np.zeros(len(theta)) if "coins" in name else theta
@@ -47,19 +39,16 @@ MAKERS = {"sparse": sparse_engine, "dense": dense_engine, "double": double_engin
 
 def engine_of(name, model):
     theta, couplings = np.ascontiguousarray(model.field), model.storage.for_kernels()
-    options = {"blocks": with_blocks(model)} if "blocks" in name else {}
-    return MAKERS[name.split()[0]](theta, couplings, base_of(name, theta), **options)
+    return MAKERS[name.split()[0]](theta, couplings, base_of(name, theta))
 
 
 ENGINES = [
     pytest.param("sparse", SPARSE, id="sparse"),
-    pytest.param("sparse with blocks", SPARSE, id="sparse with blocks"),
     pytest.param("dense", DENSE, id="dense"),
     pytest.param("double", DENSE, id="double, dense"),
     pytest.param("double", SPARSE, id="double, sparse"),
     pytest.param("double from coins", DENSE, id="double from coins, dense"),
     pytest.param("double from coins", SPARSE, id="double from coins, sparse"),
-    pytest.param("double from coins with blocks", SPARSE, id="double from coins with blocks"),
 ]
 
 

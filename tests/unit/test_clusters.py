@@ -10,12 +10,13 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import spectralz as sz
-from spectralz.errors import OptionError
+from spectralz._support.threads import using_threads
 from spectralz.kernels.sampling.lanes import LANES
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.moves.clusters import suit, turn_clusters
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import spaced_by
+from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import anneal_many, crew_for
 from spectralz.trust.runs import summary_of
 from tests.helpers import with_slow
@@ -138,7 +139,6 @@ def test_clusters_begin_where_they_would_branch():
     path = path_to(sz.generators.torus(16, 16, 0.5), clusters=None)
     first = path.engine.clusters_from
     assert path.engine.slow_share == 1.0 - first
-    assert path.blocks is None
     assert math.atanh(1.0 / 3.0) / 0.5 <= first <= math.atanh(1.0 / 3.0) / 0.5 + 1.0 / 64.0
     assert path_to(sz.generators.torus(16, 16, 0.5)).engine.slow_share == 0.0
 
@@ -147,18 +147,18 @@ def test_points_without_clusters_are_swept_as_before():
     model, betas = sz.generators.torus(16, 16, 0.4), np.linspace(0.0, 0.8, 9)  # up to tanh(K) = 0.31
     found = []
     for clusters in (True, False):
-        path = path_to(model, clusters=clusters, block_width=0)
+        path = path_to(model, clusters=clusters)
         chains = path.engine.start(64, np.random.default_rng(0))
         found.append(chains.sweep(betas, betas, betas + 0.1, 1)[1])
     assert np.array_equal(*found)
 
 
-def error_of_runs(model, clusters):
-    """Return the error of populations alone, without the phases that annealing adds to them."""
-    path, rng = path_to(model, clusters=clusters, block_width=0), np.random.default_rng(1)
+def summary_with(model, clusters):
+    """Return what four populations show."""
+    path, rng = path_to(model, clusters=clusters), np.random.default_rng(1)
     with crew_for(path) as crew:
         points = spaced_by(path, 0.01, rng, crew.parallel)
-        return summary_of(list(anneal_many(crew, path, points, 192, 2, rng))).std_error
+        return summary_of(list(anneal_many(crew, path, points, 192, 4, rng)))
 
 
 @pytest.mark.parametrize(
@@ -170,10 +170,9 @@ def error_of_runs(model, clusters):
 )
 def test_log_z_is_that_of_the_closed_form(shape, K):
     model, truth = sz.generators.torus(*shape, K), sz.closed_forms.torus(*shape, K)
-    found = sz.log_z(model, "annealing", population=192, runs=2, clusters=None, block_width=0, step=0.01, seed=1)
-    assert found.trusted
-    assert abs(found.log_z - truth) < 4.0 * found.std_error
-    assert error_of_runs(model, None) < 0.3 * error_of_runs(model, False)
+    found, without = summary_with(model, None), summary_with(model, False)
+    assert abs(found.log_z + model.constant - truth) < 4.0 * found.std_error
+    assert found.std_error < 0.7 * without.std_error
 
 
 def test_a_small_field_is_seen():
@@ -181,31 +180,27 @@ def test_a_small_field_is_seen():
     model = sz.generators.torus(4, 70, 0.5, field=0.04)
     assert suit(model, model.storage.for_kernels())
     truth = sz.log_z(model, "exact").log_z
-    found = sz.log_z(model, "annealing", population=512, runs=2, seed=2)
-    assert found.trusted
-    assert abs(found.log_z - truth) < 4.0 * found.std_error
-    mean = sz.marginals(model, "annealing", population=512, runs=2, seed=2).mean
+    path, rng = path_to(model, clusters=True), np.random.default_rng(2)
+    runs = [anneal(path, spaced_by(path, 0.05, rng), 512, rng) for _ in range(2)]
+    found = summary_of(runs)
+    assert abs(found.log_z + model.constant - truth) < 4.0 * found.std_error
+    mean = np.mean([run.weight @ run.x for run in runs], axis=0)
     assert mean == pytest.approx(sz.marginals(model, "exact").mean, abs=0.1)
 
 
 def test_asked_for_it_is_right_where_couplings_are_frustrated():
     model = sz.generators.grid(5, 1.0, seed=3)
-    found = sz.log_z(model, "annealing", population=500, clusters=True)
-    assert abs(found.log_z - sz.log_z(model, "exact").log_z) < 4.0 * found.std_error
-
-
-def test_it_is_refused_where_there_are_no_clusters():
-    for model in (sz.generators.complete(10, 0.3, seed=0), sz.Ising.from_edges(2, [(0, 1)], [2000.0])):
-        with pytest.raises(OptionError, match="clusters is True, which needs a sparse graph"):
-            sz.log_z(model, "annealing", clusters=True)
-    with pytest.raises(OptionError, match="clusters"):
-        sz.log_z(sz.generators.torus(4, 4, 0.3), "annealing", clusters="yes")
+    path, rng = path_to(model, clusters=True), np.random.default_rng(0)
+    found = summary_of([anneal(path, spaced_by(path, 0.05, rng), 500, rng) for _ in range(4)])
+    assert abs(found.log_z + model.constant - sz.log_z(model, "exact").log_z) < 4.0 * found.std_error
 
 
 @pytest.mark.slow
 def test_threads_make_no_difference():
     model = sz.generators.torus(20, 20, 0.45)
-    first, second = (
-        sz.log_z(model, "annealing", population=200, runs=2, step=1.0, threads=threads).log_z for threads in (1, 2)
-    )
-    assert first == second
+    found = []
+    for threads in (1, 2):
+        path = path_to(model, clusters=True)
+        with using_threads(threads), crew_for(path) as crew:
+            found.append(anneal(path, np.linspace(0.0, 1.0, 20), 200, np.random.default_rng(0), parallel=crew.parallel))
+    assert found[0].log_z == found[1].log_z

@@ -12,10 +12,10 @@ from scipy.special import logsumexp
 import spectralz as sz
 from spectralz.kernels.sampling import flips
 from spectralz.methods.states import States, pool_outcome
+from spectralz.sampling.heavy.pool import _add_from_random, fill, pool_marginals, search, share_held, state_pool
+from spectralz.sampling.heavy.state_space import KeptSide, WholeStates, space_of
 from spectralz.sampling.path import path_to
-from spectralz.sampling.pool import _add_from_random, fill, pool_marginals, search, share_held, state_pool
 from spectralz.sampling.populations import Run
-from spectralz.sampling.state_space import KeptSide, WholeStates, space_of
 from tests.reference import states
 
 

@@ -259,7 +259,7 @@ def test_annealed_weights_give_z(on_jax):
 @pytest.mark.parametrize("name", ["grid", "odd torus", "random graph", "3D glass"])
 def test_annealing_on_both_devices_agrees(on_jax, name):
     model = MODELS[name]
-    options = {"population": 512, "runs": 4, "seed": 3, "clusters": False, "block_width": 0}
+    options = {"population": 512, "runs": 4, "seed": 3}
     here, there, again = (sz.log_z(model, "annealing", device=device, **options) for device in ("cpu", "gpu", "gpu"))
     assert there.log_z == again.log_z != here.log_z
     assert abs(there.log_z - here.log_z) <= 4.0 * math.hypot(here.std_error, there.std_error)
@@ -298,12 +298,10 @@ def test_states_relax_in_parts(on_jax):
 # ----------------------------------------------------------------------------------------------------- which device
 
 
-def test_blocks_clusters_and_subgraphs_stay_on_the_cpu(on_jax):
+def test_clusters_and_subgraphs_stay_on_the_cpu(on_jax):
     torus, glass = sz.generators.torus(20, 20, 0.44), sz.generators.spin_glass_3d(6, 1.5, seed=1)
     with devices.using_device("gpu"):
         assert path_to(glass).device is CPU
-        assert path_to(glass).blocks is None
-        assert path_to(glass, block_width=4).device is None
         assert path_to(torus, clusters=None).device is None
         assert path_to(torus, clusters=False).device is CPU
         assert path_to(glass, in_double=True).device is None

@@ -14,7 +14,8 @@ import socket
 import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,14 +26,12 @@ from spectralz._support import clock, threads
 from spectralz._support.executors import Lost, as_executor, current_executor, spread, using_executor, worker_count
 from spectralz._support.threads import using_threads
 from spectralz.errors import LostRunsWarning, ModelError, OptionError
-from spectralz.portfolio import policy
-from spectralz.portfolio.steps.rounds import plan_round
-from spectralz.sampling import run as run_module
+from spectralz.sampling import population
 from spectralz.sampling.path import path_to
-from spectralz.sampling.run import anneal, operations
+from spectralz.sampling.run import operations
 from spectralz.sampling.spread import Workers, anneal_many, crew_for, there_and_back_many
 from spectralz.trust.round_trips import judge_round_trip
-from tests.helpers import heard, replace_anneal, with_slow
+from tests.helpers import heard, with_slow
 
 # One whose spins are swept in turn, one with matrix products, one with a side that is summed out.
 MODELS = {
@@ -40,7 +39,7 @@ MODELS = {
     "dense": sz.generators.complete(n=24, strength=0.15, seed=1),  # too warm for phases
     "bipartite": sz.generators.bipartite(n=40, strength=0.3, seed=0),
 }
-OPTIONS = {"population": 150, "runs": 5, "step": 0.5, "seed": 3}
+OPTIONS = {"population": 150, "runs": 5, "seed": 3}
 HERE = {name: sz.marginals(model, "annealing", **OPTIONS) for name, model in MODELS.items()}
 
 
@@ -107,20 +106,21 @@ def test_an_executor_that_works_at_once_gives_the_same_answer(are_copies):
 
 @pytest.mark.slow
 def test_other_options_travel_too():
-    model = MODELS["grid"]
+    model = MODELS["dense"]
     said = []
-    for options in ({}, {"block_width": 2}, {"sweeps": 3}, {"resample_below": 1.0}):
-        settings = {**OPTIONS, "step": 0.01, **options}  # points enough for blocks to have their turn
+    for options in ({}, {"sweeps": 3}, {"population": 200}):
+        settings = {**OPTIONS, **options}
         here, there = (sz.log_z(model, "annealing", **settings, executor=each) for each in (None, AtOnce()))
         assert there.details == here.details
         said.append(here.log_z)
-    assert len(set(said)) == 4
+    assert len(set(said)) == 3
 
 
 def test_samples_and_states_are_the_same_too():
     model = MODELS["dense"]
     with ThreadPoolExecutor(2) as executor:
-        drawn = [sz.sample(model, 20, "annealing", **OPTIONS, executor=each) for each in (None, executor)]
+        options = {**OPTIONS, "runs": 8}  # fewer do not show their scatter
+        drawn = [sz.sample(model, 20, "annealing", **options, executor=each) for each in (None, executor)]
         found = [sz.log_z(model, "states", population=100, executor=each) for each in (None, executor)]
     assert np.array_equal(*drawn)
     assert found[0].log_z == found[1].log_z
@@ -145,17 +145,21 @@ def test_streams_of_random_numbers_are_those_of_seed_and_run():
     assert [(seed.entropy, seed.spawn_key) for seed in seen] == [(3, (k,)) for k in range(5)]
 
 
-def test_a_worker_knows_nothing_of_budgets_and_executors(monkeypatch):
+def test_a_worker_knows_nothing_of_budgets_and_executors():
     """An executor may work in the very thread that asks, where a run would be charged twice, and spread again."""
     seen = []
 
-    def watched(*arguments, **options):
-        seen.append((current_executor(), clock.counts_operations()))
-        return anneal(*arguments, **options)
+    class Watching(AtOnce):
+        def submit(self, work, /, *arguments):
+            job = replace(arguments[0], work=partial(watched, arguments[0].work))
+            return super().submit(work, job)
 
-    replace_anneal(monkeypatch, watched)
+    def watched(work, rng):
+        seen.append((current_executor(), clock.counts_operations()))
+        return work(rng)
+
     with clock.counting_operations() as there:
-        sz.log_z(MODELS["dense"], "annealing", **OPTIONS, executor=AtOnce(are_copies=False))
+        sz.log_z(MODELS["dense"], "annealing", **OPTIONS, executor=Watching(are_copies=False))
     assert seen == [(None, False)] * OPTIONS["runs"]
     with clock.counting_operations() as here:
         sz.log_z(MODELS["dense"], "annealing", **OPTIONS)
@@ -173,8 +177,10 @@ class Elsewhere(AtOnce):
 
 def test_another_process_works_in_one_thread(monkeypatch):
     seen = []
-    original = run_module._parts
-    monkeypatch.setattr(run_module, "_parts", lambda *all_: seen.append(threads.thread_count()) or original(*all_))
+    original = population.parts_of_path
+    monkeypatch.setattr(
+        population, "parts_of_path", lambda *all_: seen.append(threads.thread_count()) or original(*all_)
+    )
     for name in threads.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(threads, "available_cores", lambda: 3)
@@ -185,7 +191,7 @@ def test_another_process_works_in_one_thread(monkeypatch):
 def test_progress_is_told():
     with heard() as told:
         sz.log_z(MODELS["dense"], "annealing", **OPTIONS, executor=AtOnce())
-    assert told[-1] == ("annealing", 1.0)
+    assert [share for task, share in told if task == "annealing"][-1] == 1.0
 
 
 # --- auto -----------------------------------------------------------------------------------------------------------
@@ -206,24 +212,12 @@ def test_auto_counts_the_same_operations_whatever_the_workers(count):
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_auto_keeps_all_workers_busy(clock):
     model = sz.generators.complete(n=30, strength=0.2, seed=0)  # no phases to anneal towards
-    truth = sz.log_z(model, "annealing", population=20_000)
+    truth = sz.log_z(model, "annealing", population=2000)
     executor = AtOnce(are_copies=False)
     executor._max_workers = 7
     found = sz.log_z(model, exclude=["exact"], budget=8.0, executor=executor)
-    assert executor.given >= 7
-    assert executor.given % 7 == 0
+    assert executor.given >= 4 * 7  # parts are many, so that few workers wait for the last ones
     assert abs(found.log_z - truth.log_z) < 5 * np.hypot(found.std_error, truth.std_error)
-
-
-@pytest.mark.parametrize("workers", [1, 2, 3, 4, 5, 16, 100])
-@pytest.mark.parametrize("dissipation", [10.0, 1e5])
-@pytest.mark.parametrize("sweeps", [1e5, 1e7])
-def test_a_round_has_a_run_for_each_worker(workers, dissipation, sweeps):
-    plan = plan_round(sweeps, dissipation, 1e5, workers)
-    assert plan.updates <= 1.01 * sweeps
-    if sweeps >= 2 * workers * policy.STATES_TOGETHER * plan.points:
-        assert plan.runs % workers == 0
-        assert plan.runs >= policy.FEWEST_RUNS
 
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -254,9 +248,9 @@ def test_both_ways_are_the_same_for_any_number_of_workers():
 def test_a_worker_that_dies_costs_its_run():
     model = MODELS["dense"]
     found = sz.log_z(model, "annealing", **OPTIONS, executor=AtOnce(1))
-    runs = HERE["dense"].estimate.details["log_z_of_runs"]
-    assert found.details["log_z_of_runs"] == [runs[0], *runs[2:]]
-    assert found.status.startswith("4 runs of 150 states")
+    assert HERE["dense"].estimate.details["states"] == 750
+    assert found.details["states"] == 600
+    assert found.status.startswith("600 states in 4 groups")
     assert "1 more run was lost by the workers (BrokenProcessPool: a process was killed)" in found.status
     assert found.std_error != HERE["dense"].estimate.std_error
 
@@ -382,9 +376,8 @@ def test_an_interrupt_keeps_what_is_done_and_cancels_the_rest(interrupt_after):
     executor = Hanging(1)
     interrupt_after(0.5)
     found = sz.log_z(MODELS["dense"], "annealing", **OPTIONS, executor=executor)
-    runs = HERE["dense"].estimate.details["log_z_of_runs"]
     assert found.interrupted
-    assert found.details["log_z_of_runs"] == [runs[0], *runs[2:]]
+    assert found.details["states"] == 600
     assert executor.hanging.cancelled()
 
 
@@ -523,7 +516,7 @@ def test_dask_that_is_gone_loses_all(served):
 def test_a_dask_worker_that_is_killed_in_the_middle_costs_no_more_than_its_runs():
     """Dask gives them to the others, so the answer is the same; without a second worker they would be made here."""
     distributed = pytest.importorskip("distributed")
-    model, options = sz.generators.spin_glass_3d(8, 0.5, seed=0), {"population": 2000, "runs": 6, "step": 0.01}
+    model, options = sz.generators.spin_glass_3d(8, 0.5, seed=0), {"population": 2000, "runs": 6}
     here = sz.log_z(model, "annealing", **options)
     setting = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with distributed.LocalCluster(**setting) as made, distributed.Client(made, set_as_default=False) as client:

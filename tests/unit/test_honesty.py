@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
-from benchmarks import first_order_models, honest_verbs, honesty, known_models
+from benchmarks import first_order_models, honest_verbs, honesty, hunted_models, known_models
 
 import spectralz as sz
 from tests.helpers import with_slow
@@ -45,6 +47,33 @@ def test_first_order_models_are_near_coexistence():
     factors = [first_order_models.beside(np.random.default_rng(seed)) for seed in range(200)]
     assert 0.95 <= min(factors) < 0.98
     assert 1.02 < max(factors) <= 1.05
+
+
+def test_weakly_linked_groups_against_the_sum_over_all_their_magnetizations():
+    pairs, others = first_order_models.Molecules(9, (0.3, -0.3), -1.4), first_order_models.Molecules(20, (2.0,))
+    groups, own, weak = [[pairs], [others, replace(others, fields=(-2.0,))], [pairs, others]], [0.2, 0.1, 0.05], 0.003
+    expected = first_order_models.groups_log_z(groups, np.diag(own) + weak)
+    assert hunted_models.linked_log_z(groups, own, weak) == pytest.approx(expected, rel=1e-13)
+
+
+def test_states_between_phases_hold_a_share():
+    group = [first_order_models.Molecules(40, (0.0, 0.0), -0.8)]
+    K, peak = hunted_models.equal_peaks(group)
+    M, weight = hunted_models.weights_of_sizes(group, K)
+    assert 0.03 < hunted_models.share_between(group, K, peak) < 0.3
+    assert weight[peak == M] - weight[0] == pytest.approx(np.log(2.0))  # +M and -M
+
+
+def test_one_path_ends_in_another_phase():
+    """Fields hold pairs up, which are mixed when they are cooled from coins; both phases weigh about the same."""
+    group = [first_order_models.Molecules(50, (1.2, 0.9), -3.0)]
+    K = first_order_models.coupling_of(group)
+    from_coins, from_fields = hunted_models.cooled_from_coins, hunted_models.cooled_from_fields
+    assert hunted_models.end_of_path(group, K, from_coins) < 5 < 45 < hunted_models.end_of_path(group, K, from_fields)
+    shares = [hunted_models.share_missed(group, K, *paths) for paths in permutations([from_coins, from_fields])]
+    assert min(shares) > 0.3
+    assert sum(shares) == pytest.approx(1.0, abs=1e-3)
+    assert hunted_models.share_missed(group, K, from_coins, from_coins) == 0.0
 
 
 def test_planar_glasses_against_elimination():
@@ -111,8 +140,6 @@ def test_a_run_from_the_command_line(monkeypatch, tmp_path, capsys, is_right):
 
 
 def shifted(found):
-    from dataclasses import replace
-
     return replace(found, log_z=found.log_z + 1.0, std_error=0.01, trusted=True)
 
 

@@ -233,17 +233,12 @@ def test_runs_for_an_interval_are_in_double_precision(model, engine):
 
 
 @pytest.mark.parametrize(
-    ("model", "block_width"),
-    [
-        (sz.generators.grid(3, 1.0, seed=1), 0),
-        pytest.param(sz.generators.grid(3, 1.0, seed=1), 2, marks=pytest.mark.slow),
-        (sz.generators.complete(8, 0.4, seed=1), 0),
-    ],
-    ids=["sparse", "blocks", "dense"],
+    "model",
+    [sz.generators.grid(3, 1.0, seed=1), sz.generators.complete(8, 0.4, seed=1)],
+    ids=["sparse", "dense"],
 )
-def test_weights_in_double_precision_have_z_as_their_mean(model, block_width):
-    path = path_to(model, in_double=True, block_width=block_width)
-    assert (path.blocks is not None) == (block_width > 0)
+def test_weights_in_double_precision_have_z_as_their_mean(model):
+    path = path_to(model, in_double=True)
     run = anneal(path, np.linspace(0.0, 1.0, 12), 20_000, np.random.default_rng(0), resample_below=0.0)
     apart = run.log_z + model.constant - states.solve(model)[0]
     assert abs(apart) < 4.0 * math.sqrt(run.variance)
@@ -338,7 +333,7 @@ def test_an_interrupt_keeps_what_was_drawn(monkeypatch):
 def test_huge_and_tiny_models(method, scale):
     model = sz.generators.complete(n=6, strength=1.0, seed=0)
     model = sz.Ising(model.field, scale * model.coupling)
-    options = {"ibound": 2, "samples": 640} if method == "wmbe" else {"population": 20, "step": 1.0}
+    options = {"ibound": 2, "samples": 640} if method == "wmbe" else {"population": 20}
     found = sz.log_z(model, method, level=0.99, **options)
     assert sz.log_z(model, "exact").log_z in found.interval
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy import stats
 
 from spectralz.kernels.coupling import Couplings, frozen
 from spectralz.kernels.sampling.double_lanes import (
@@ -26,7 +27,9 @@ from spectralz.kernels.sampling.lanes import (
     sweep_sparse,
     take,
 )
-from tests.reference.lanes import assert_law, energy, random_spins, random_words, sparse_path, symmetric, xoshiro
+from spectralz.sampling.engines.dense import dense_engine
+from spectralz.sampling.engines.sparse import sparse_engine
+from tests.reference.lanes import LEVEL, assert_law, energy, random_spins, random_words, sparse_path, symmetric, xoshiro
 from tests.reference.states import all_states
 
 
@@ -315,6 +318,134 @@ def test_dense_and_sparse_sweeps_in_double_precision_are_the_same_bit_by_bit():
         assert np.array_equal(one, other)
         assert np.array_equal(words, same)
         assert np.array_equal(h, fields_in_rows(dense, y))
+
+
+# ---------------------------------------------------------------------------------------------- where it is cold
+
+
+def literal_turns(x, generators, betas, cold_from, theta, J, theta_of_base, J_of_base):
+    """Sweep once at each point, spin by spin and state by state, with one word of 32 bits for each spin of a state.
+
+    A spin turns with the probability of the heat bath, 1 / (1 + e^d) with d = 2 x_i h_i, where it is warm, and with
+    min(1, e^-d) / (1 + e^-|d| / 4), nearly Metropolis' rule, from ``cold_from`` on.
+    """
+    x, found = x.copy(), []
+    for beta in betas:
+        field = (1.0 - beta) * theta_of_base + beta * theta
+        coupling = (1.0 - beta) * J_of_base + beta * J
+        for i, (lane, generator) in itertools.product(range(len(x)), enumerate(generators)):
+            d = 2.0 * float(x[i, lane]) * (field[i] + float(coupling[i] @ x[:, lane]))
+            u = (next(generator)[0] >> 8) / 2**24
+            # Random numbers are divided as the likely side comes first; so turning is the smaller part if d > 0.
+            w = 0.25 if beta >= cold_from else 1.0
+            turns = math.exp(-max(d, 0.0)) / (1.0 + w * math.exp(-abs(d)))
+            if u < turns:
+                x[i, lane] *= -1
+        found.append(x.copy())
+    return found
+
+
+@pytest.mark.parametrize("cold_from", [0.0, 0.5, math.inf])
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_spins_turn_by_the_literal_rules(is_dense, cold_from):
+    # Couplings in eighths at betas in fourths, so that fields are exact in single precision.
+    n = SPINS_TOLD_TOGETHER + 5
+    J = np.round(8.0 * symmetric(n, 40, density=0.3)) / 8.0
+    J_of_base = np.zeros((n, n)) if is_dense else np.round(8.0 * symmetric(n, 41, density=0.1)) / 8.0
+    theta, base = np.round(8.0 * np.random.default_rng(42).normal(size=(2, n))) / 8.0
+    betas = [0.0, 0.25, 0.5, 0.75, 1.0]
+    x, words = random_spins(n, np.int8, seed=43), random_words(44)
+    expected = literal_turns(
+        x, [xoshiro(start) for start in words.T.tolist()], betas, cold_from, theta, J, base, J_of_base
+    )
+    if is_dense:
+        path, x = dense_path(theta, J, base)._replace(cold_from=cold_from), x.astype(np.float32)
+        h = fields(path, x)
+    else:
+        path = sparse_path(theta, J, base, J_of_base)._replace(cold_from=cold_from)
+    for beta, states in zip(betas, expected, strict=True):
+        if is_dense:
+            energies = swept_dense(path, x, h, words, [beta])
+            assert np.array_equal(h, fields(path, x))
+        else:
+            energies = swept_sparse(path, x, words, [beta])
+        assert np.array_equal(x, states)
+        assert energies[0] == pytest.approx(energy(theta - base, J - J_of_base, states), abs=1e-4)
+
+
+def turning(spins, log_weight, is_cold):
+    """Return the transition matrix of a sweep: the product of those that turn one spin after the other."""
+    every = all_states(spins)
+    sweep = np.eye(len(every))
+    for i in range(spins):
+        turned = every.copy()
+        turned[:, i] *= -1
+        place = (turned > 0) @ (1 << np.arange(spins)[::-1])
+        d = log_weight - log_weight[place]
+        w = 0.25 if is_cold else 1.0
+        turns = np.minimum(1.0, np.exp(-d)) / (1.0 + w * np.exp(-np.abs(d)))
+        step = np.diag(1.0 - turns)
+        step[np.arange(len(every)), place] += turns
+        sweep = sweep @ step
+    return sweep
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_one_sweep_has_the_literal_transition_matrix(is_dense, is_cold):
+    n, theta, J = 3, np.array([0.3, -0.5, 0.1]), np.array([[0.0, 0.8, -0.6], [0.8, 0.0, 0.4], [-0.6, 0.4, 0.0]])
+    cold_from, beta = (0.0 if is_cold else math.inf), 0.9
+    zero, every = np.zeros(n), all_states(n)
+    log_weight = beta * energy(theta, J, every.T)
+    matrix = turning(n, log_weight, is_cold)
+    law = np.exp(log_weight) / np.exp(log_weight).sum()
+    assert law @ matrix == pytest.approx(law)  # the oracle: the law of the model stays as it is
+    for start, first in enumerate(every):
+        counts = np.zeros(len(every))
+        for words in random_words(50 + start, 40):
+            x = np.repeat(first[:, None], LANES, axis=1)
+            if is_dense:
+                path, x = dense_path(theta, J, zero)._replace(cold_from=cold_from), x.astype(np.float32)
+                swept_dense(path, x, fields(path, x), words, [beta])
+            else:
+                swept_sparse(sparse_path(theta, J, zero, 0.0 * J)._replace(cold_from=cold_from), x, words, [beta])
+            counts += np.bincount(((x > 0).T @ (1 << np.arange(n)[::-1])), minlength=len(every))
+        expected = matrix[start] * counts.sum()
+        assert not counts[expected < 1e-9].any()
+        likely = expected > 5.0
+        seen, due = (
+            np.append(counts[likely], counts[~likely].sum()),
+            np.append(expected[likely], expected[~likely].sum()),
+        )
+        seen, due = seen[due > 1e-9], due[due > 1e-9]
+        assert len(due) == 1 or stats.chisquare(seen, due * seen.sum() / due.sum()).pvalue > LEVEL / len(every)
+
+
+@pytest.mark.parametrize("is_dense", [False, True])
+@pytest.mark.parametrize("beta", [0.35, 1.0])
+def test_cold_states_end_in_the_law_of_their_point_of_the_path(beta, is_dense):
+    every, found = all_states(N), []
+    for chunk in range(300):
+        x, words = random_spins(N, np.int8, seed=chunk), random_words(5000 + chunk)
+        if is_dense:
+            path, x = dense_path(THETA, DENSE, BASE)._replace(cold_from=0.0), x.astype(np.float32)
+            swept_dense(path, x, fields(path, x), words, [beta], 60)
+        else:
+            path = sparse_path(THETA, SPARSE, BASE, SPARSE_BASE)._replace(cold_from=0.0)
+            swept_sparse(path, x, words, [beta], 60)
+        found.append(x.T)
+    J, J_of_base = (DENSE, np.zeros((N, N))) if is_dense else (SPARSE, SPARSE_BASE)
+    base = energy(BASE, J_of_base, every.T)
+    assert_law(np.concatenate(found), base + beta * (energy(THETA, J, every.T) - base))
+
+
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_engines_are_cold_where_couplings_hold_spins(is_dense):
+    J = symmetric(12, 60, density=0.6)
+    couplings = Couplings.of_dense(J) if is_dense else Couplings.of_csr(sp.csr_array(J))
+    engine = (dense_engine if is_dense else sparse_engine)(np.zeros(12), couplings, np.zeros(12))
+    # The root of the mean over spins of sum_j J_ij^2 times beta is 0.6 there.
+    assert engine.path.cold_from == pytest.approx(0.6 / math.sqrt(sum(map(float, (J**2).ravel())) / 12.0))
 
 
 def test_dense_and_sparse_sweeps_are_the_same_bit_by_bit():

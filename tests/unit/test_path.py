@@ -14,9 +14,9 @@ from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz.methods.matrix_product import _heavy_states
 from spectralz.sampling import plan
+from spectralz.sampling.heavy.quench import quench
 from spectralz.sampling.path import from_coins, from_fields, from_model, from_subgraph, path_to
 from spectralz.sampling.plan import predicted_seconds
-from spectralz.sampling.quench import quench
 from spectralz.sampling.run import anneal, operations, relax
 
 MACHINE = sz.generators.rbm(20, 12, 0.5, 0)
@@ -27,7 +27,7 @@ PATHS = {
     "collapsed": lambda: path_to(MACHINE),
     "from fields": lambda: from_fields(MACHINE, np.linspace(-1.0, 1.0, 32), sides=path_to(MACHINE).sides),
     "dense": lambda: path_to(DENSE),
-    "blocks": lambda: path_to(GRID),
+    "sparse": lambda: path_to(GRID),
     "clusters": lambda: path_to(sz.generators.torus(rows=16, columns=16, strength=0.5), clusters=None),
     "subgraph": lambda: from_subgraph(path_to(GRID), 3),
     "coins": lambda: from_coins(GRID),
@@ -82,7 +82,7 @@ def test_pilots_are_run_once_when_a_path_is_made():
 def test_quenches_and_relaxing_states_need_no_pilots():
     states = random_states(30, MACHINE.n)
     with no_pilots():
-        path = from_coins(MACHINE, block_width=0)
+        path = from_coins(MACHINE)
         ends = quench(path, states)
         relax(path, states, 3, np.random.default_rng(0))
         heavy = _heavy_states(MACHINE, states, np.random.default_rng(0))
@@ -98,7 +98,7 @@ def test_without_time_for_pilots_a_machine_begins_from_its_own_fields():
 
 
 def test_predicted_seconds_do_not_depend_on_the_machine_if_operations_are_counted():
-    path = path_to(sz.generators.grid(10, 1.0, 0), block_width=0)
+    path = path_to(sz.generators.grid(10, 1.0, 0))
     with clock.counting_operations():
         assert predicted_seconds(path, 3, 64) == operations(path.engine, 3, 64) / 1e9
     assert predicted_seconds(path, 6, 64) == pytest.approx(2.0 * predicted_seconds(path, 3, 64))
@@ -107,4 +107,4 @@ def test_predicted_seconds_do_not_depend_on_the_machine_if_operations_are_counte
 def test_how_fast_the_machine_is_does_not_depend_on_the_clock_of_budgets():
     plan._slowness.cache_clear()
     with clock.using_clock(lambda: 7.0):
-        assert predicted_seconds(path_to(sz.generators.grid(10, 1.0, 0), block_width=0), 1, 64) > 1e-8
+        assert predicted_seconds(path_to(sz.generators.grid(10, 1.0, 0)), 1, 64) > 1e-8

@@ -14,12 +14,23 @@ from spectralz._support.deadline import Deadline
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import exact_outcome
 from spectralz.portfolio import schedule
-from spectralz.portfolio.steps import anneal as anneal_step
-from spectralz.sampling import phases as phases_module
-from spectralz.sampling.candidates import cooled_candidates, heavy_candidates, random_candidates, turned_candidates
+from spectralz.sampling.core import Limits, Work, half_of
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.met import (
+from spectralz.sampling.path import from_coins, from_fields, path_to
+from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.population import Population as Counted
+from spectralz.sampling.populations import Run, log_mean_z, marginals_of
+from spectralz.sampling.run import anneal
+from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.strata import phases as phases_module
+from spectralz.sampling.strata.candidates import (
+    cooled_candidates,
+    heavy_candidates,
+    random_candidates,
+    turned_candidates,
+)
+from spectralz.sampling.strata.met import (
     CHAINS_GOING_ON,
     TIMES_SEEN,
     Population,
@@ -28,8 +39,7 @@ from spectralz.sampling.met import (
     most_of,
     with_most_entropy,
 )
-from spectralz.sampling.path import from_coins, from_fields, path_to
-from spectralz.sampling.phases import (
+from spectralz.sampling.strata.phases import (
     Phase,
     Phases,
     Stratum,
@@ -38,11 +48,7 @@ from spectralz.sampling.phases import (
     heaviest_of,
     seed_states,
 )
-from spectralz.sampling.plan import STEP, spaced_by
-from spectralz.sampling.populations import Run, log_mean_z, marginals_of
-from spectralz.sampling.run import anneal
-from spectralz.sampling.spread import anneal_many, crew_for
-from spectralz.sampling.strata import (
+from spectralz.sampling.strata.runs import (
     MORE_THAN_CHANCE,
     annealed_to_phases,
     counted,
@@ -169,7 +175,7 @@ def test_weights_of_strata_add_up_to_z_where_chains_cross(is_mirrored):
     for stratum, runs in zip(phases.strata, groups[1:], strict=True):
         both = [stratum.number, phases.mirror(stratum.number)] if is_mirrored else [stratum.number]
         exact = math.log(weight[np.isin(numbers, both)].sum())
-        assert log_mean_z(runs) == pytest.approx(exact, abs=0.08)
+        assert log_mean_z(runs) == pytest.approx(exact, abs=0.25)  # 3% of 8000 states; counted twice it is off by log 2
     rest = [s.number for s in phases.strata] + [phases.mirror(s.number) for s in phases.strata if is_mirrored]
     assert log_mean_z(groups[0]) == pytest.approx(math.log(weight[~np.isin(numbers, rest)].sum()), abs=0.08)
 
@@ -443,7 +449,7 @@ def test_annealing_measures_a_lone_state_of_a_machine(seed):
     model = sz.generators.rbm(12, 20, 2.0, seed)
     result = sz.log_z(model, "annealing", seed=seed)
     assert abs(result.log_z - sz.log_z(model, "exact").log_z) < 4.0 * result.std_error < 0.2
-    assert "separate runs" in result.status
+    assert "that they missed" in result.status
 
 
 @pytest.mark.slow
@@ -481,20 +487,19 @@ def test_states_are_cooled_from_coins_where_a_path_begins_from_fields():
     assert cooled_candidates(from_coins(model), up, rng, one_after_the_other, 12) == []
 
 
-@pytest.mark.slow
-def test_no_run_finds_states_and_measures_their_share(monkeypatch):
-    seen = []
-
-    def recorded(problem, deadline, answers, way, finding, testing, doubted):
-        seen.append({id(run.x) for run in finding} & {id(run.x) for runs in testing for run in runs})
-        return answers
-
-    monkeypatch.setattr(anneal_step, "collect", recorded)
-    monkeypatch.setattr(anneal_step, "_active", lambda progress: set() if progress.runs_to[0] else {0})
-    model, _ = trap(30, 5.0)
-    sz.log_z(model, exclude=["exact", "quadrature"], work=1e9)
-    assert len(seen) > 1  # in the second round no more runs are made to the phase
-    assert not any(seen)
+def test_no_group_finds_states_and_measures_their_share():
+    """The states of one half of the groups are summed up, and those of the other half measure their share."""
+    rng, groups, each = np.random.default_rng(0), 6, 4
+    x = rng.choice(np.array([-1, 1], dtype=np.int8), size=(groups * each, 20))
+    whole = Counted(rng.normal(size=groups), x, np.full((groups, each), 1.0 / each), np.arange(groups * each) // 2)
+    with crew_for(None) as crew:
+        work = Work(sz.Ising(np.zeros(20)), crew, rng, Limits(Deadline()), counted=((whole,), (whole,)))
+        halves = [half_of(work, half).counted for half in (0, 1)]
+    for base in range(2):
+        parts = [counted[base][0] for counted in halves]
+        assert sorted(np.concatenate([part.log_z for part in parts])) == sorted(whole.log_z)
+        assert {row.tobytes() for part in parts for row in part.x} == {row.tobytes() for row in x}
+        assert not set.intersection(*({row.tobytes() for row in part.x} for part in parts))
 
 
 def test_a_phase_behind_a_first_order_transition_is_found_and_measured():
@@ -522,7 +527,7 @@ def test_a_phase_behind_a_first_order_transition_is_found_and_measured():
 )
 def test_where_there_is_no_transition_nothing_changes(model):
     """Small populations may miss valleys of a glass; what these weigh is measured, and counts once."""
-    result = sz.log_z(model, "annealing", population=500, runs=2)
+    result = sz.log_z(model, "annealing", population=30)
     assert abs(result.log_z - sz.log_z(model).log_z) <= 4.0 * result.std_error < 1.0
     assert result.trusted
 
@@ -594,7 +599,7 @@ def test_models_that_were_trusted_and_wrong(name):
 @pytest.mark.parametrize("method", ["annealing", "states"])
 def test_methods_by_name_count_all_phases(method):
     known = alone(np.random.default_rng(3), two_valued(np.random.default_rng(5), 60), "")
-    result = sz.log_z(known.model, method, population=200)
+    result = sz.log_z(known.model, method, population=400)
     assert abs(result.log_z - known.log_z) <= 4.0 * result.std_error
     assert result.trusted
 

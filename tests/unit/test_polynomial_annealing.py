@@ -15,17 +15,17 @@ from spectralz._support.deadline import Deadline, budgeted
 from spectralz.errors import OptionError
 from spectralz.parts.leading import collective_directions
 from spectralz.sampling.bridge import bridge
-from spectralz.sampling.candidates import strongest_forest
-from spectralz.sampling.crossing import best_of_both, regions_of
 from spectralz.sampling.curves import curves
+from spectralz.sampling.heavy.crossing import best_of_both, regions_of
+from spectralz.sampling.heavy.pool import state_pool
+from spectralz.sampling.heavy.quench import fields, quench
+from spectralz.sampling.heavy.search import by_search, rounding_of
 from spectralz.sampling.parities import satisfying_states
 from spectralz.sampling.path import from_coins, from_subgraph, path_to
-from spectralz.sampling.phases import find_phases, is_even
-from spectralz.sampling.pool import state_pool
-from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import anneal
-from spectralz.sampling.search import by_search, rounding_of
 from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.strata.candidates import strongest_forest
+from spectralz.sampling.strata.phases import find_phases, is_even
 from tests.helpers import with_slow
 from tests.reference import states
 
@@ -122,12 +122,6 @@ def test_pairs_alone_give_the_same_whether_they_are_a_polynomial_or_not():
     model = sz.Polynomial({**terms, (7,): 300.0})
     found = sz.log_z(model, "annealing", population=400)
     assert abs(found.log_z - 300.0 - sz.log_z(pairs, "exact").log_z) <= 4.0 * found.std_error
-
-
-@pytest.mark.parametrize("options", [{"clusters": True}, {"block_width": 2}])
-def test_moves_of_several_spins_are_refused(options):
-    with pytest.raises(OptionError, match="terms of"):
-        sz.log_z(random_polynomial(0), "annealing", population=50, **options)
 
 
 def test_a_subgraph_is_refused():

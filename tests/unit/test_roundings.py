@@ -18,7 +18,7 @@ from spectralz.kernels.low_rank import negative_directions
 from spectralz.kernels.low_rank.negative_directions import error_of_means, sum_negative, tilted_means
 from spectralz.methods.states import pool_outcome
 from spectralz.parts.low_rank.decomposition import decompose
-from spectralz.sampling.pool import pool_marginals, share_held, state_pool
+from spectralz.sampling.heavy.pool import pool_marginals, share_held, state_pool
 from tests.contract.fuzz import CELLS_FOR_HANDOVER, HANDOVERS, assert_holds
 from tests.reference import states
 

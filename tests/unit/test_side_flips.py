@@ -11,13 +11,10 @@ import pytest
 import spectralz as sz
 from spectralz.kernels.sampling.side_flips import Tables, _find_logs, _find_probabilities, fill_tables
 from spectralz.portfolio import policy
-from spectralz.portfolio.steps import anneal as anneal_step
-from spectralz.portfolio.steps import way
 from spectralz.sampling.base_rates import LARGEST_BIAS, weak_biases
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.side_flips import flip_engine
 from spectralz.sampling.path import from_fields
-from spectralz.sampling.populations import Run
 from spectralz.sampling.run import anneal
 from tests.reference.states import all_states, places_of
 
@@ -119,88 +116,12 @@ def test_the_mean_weight_is_z_however_few_points():
 # ------------------------------------------------------------------------------------------------- in auto
 
 
-@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
-@pytest.mark.parametrize(
-    "is_best",
-    [
-        (False, True),
-        (True, False),
-        *(pytest.param((one, one), marks=pytest.mark.slow) for one in (False, True)),
-    ],
-)
-def test_auto_takes_the_sweeps_and_the_base_with_the_largest_mean_log_weight(monkeypatch, is_best):
-    tried, taken = [], []
-
-    def mean_log_weight(way, seconds):
-        what = (way.path.flips, bool(way.path.base.any()))
-        tried.append((what, seconds, way.one))
-        return 1.0 if what == is_best else 0.0
-
-    def recorded(progress, whole):
-        taken.append((progress.way.path.flips, bool(progress.way.path.base.any())))
-        return iter(())
-
-    monkeypatch.setattr(way, "_mean_log_weight_of_trial", mean_log_weight)
-    monkeypatch.setattr(anneal_step, "_rounds", recorded)
-    sz.log_z(machine(20, 60, 0.3, seed=1), exclude=["exact", "quadrature", "mps", "ep"], work=1e9)
-    assert sorted(what for what, _, _ in tried) == [(False, False), (False, True), (True, False), (True, True)]
-    assert len({seconds for _, seconds, _ in tried}) == 1  # the same time for all
-    assert taken == [is_best]
-
-
-def test_mean_log_weights_are_below_log_z_by_what_is_lost():
-    weight = np.array([0.1, 0.2, 0.3, 0.4])
-    run = Run(5.0, np.ones((4, 2), np.int8), weight, np.arange(4), 0.0)
-    assert way.mean_log_weight(run) == pytest.approx(5.0 + np.log(4.0 * weight).mean())
-
-
 def test_weak_biases_are_those_of_units_0_and_1():
     rng = np.random.default_rng(0)
     rbm = sz.RBM(rng.normal(size=(6, 4)), 0.8 * rng.normal(size=6), 3.0 * rng.normal(size=4))
     assert max(abs(rbm.hidden)) > 2.0 * LARGEST_BIAS > 2.0 * min(abs(rbm.hidden))  # some are limited
     biases = np.concatenate([rbm.visible, rbm.hidden]) / 2.0
     assert weak_biases(rbm.to_ising()) == pytest.approx(np.clip(biases, -LARGEST_BIAS, LARGEST_BIAS))
-
-
-def test_log_z_without_the_heaviest_family():
-    weight = np.array([0.1, 0.2, 0.3, 0.4])
-    run = Run(5.0, np.ones((4, 2), np.int8), weight, np.array([0, 1, 1, 3]), 0.0)
-    assert way.log_z_without_heaviest(run) == pytest.approx(5.0 + math.log(0.5))
-    alone = replace(run, family=np.zeros(4, dtype=np.int64))
-    assert -50.0 < way.log_z_without_heaviest(alone) < -30.0
-
-
-@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
-@pytest.mark.parametrize(
-    ("families", "gain", "is_taken"),
-    [(2, 0.0, True), (2, -0.9, True), (2, -1.1, False), (40, 5.0, False)],
-)
-def test_weak_biases_are_taken_if_few_families_find_more_from_the_base(monkeypatch, families, gain, is_taken):
-    """Of populations that flip a side: unless many families have found what is heavy, or the other base loses Z."""
-    model, taken = machine(20, 60, 0.3, seed=1), []
-    weak = weak_biases(model)
-
-    def trial(one, points, states, resample_below=0.0):
-        begins_weak = bool((one.path.base == weak).all())
-        assert resample_below > 0.0
-        assert states == policy.STATES_TO_FLIP
-        return Run(
-            7.0 + gain * begins_weak,
-            np.ones((80, 80), np.int8),
-            np.full(80, 1.0 / 80),
-            np.arange(80) % families,
-            0.0,
-        )
-
-    def recorded(progress, whole):
-        taken.append(bool((progress.way.path.base == weak).all()))
-        return iter(())
-
-    monkeypatch.setattr(way, "_mean_log_weight_of_trial", lambda one, seconds: float(one.path.flips))
-    monkeypatch.setattr(way, "_trial", trial)
-    monkeypatch.setattr(anneal_step, "_rounds", recorded)
-    sz.log_z(model, exclude=["exact", "quadrature", "mps", "ep"], work=1e9)
-    assert taken == [is_taken]
 
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -221,13 +142,3 @@ def test_answers_of_auto_on_trained_and_frozen_machines(scale):
     found = sz.log_z(model, exclude=["exact", "quadrature", "states", "mps"], work=1e9)
     assert abs(found.log_z - truth) < 4.0 * found.std_error
     assert found.std_error < 0.2
-
-
-def test_short_runs_of_flips_do_not_count_beside_long_ones():
-    short, long = (
-        Run(0.0, np.ones((2, 3), np.int8), np.full(2, 0.5), np.arange(2), variance=0.1, points=np.zeros(points))
-        for points in (70, 80)
-    )
-    path = from_fields(machine(4, 6, 0.2, seed=0), np.zeros(10))
-    assert anneal_step._comparable(replace(path, flips=True), (short, long), 100) == (long,)
-    assert anneal_step._comparable(path, (short, long), 100) == (short, long)

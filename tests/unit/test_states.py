@@ -12,11 +12,11 @@ from scipy.special import logsumexp
 import spectralz as sz
 from spectralz.kernels.sampling.state_table import EMPTY, contains, insert, pack
 from spectralz.methods.states import States, pool_outcome
+from spectralz.sampling.heavy.pool import CUTOFF, fill, search, share_held, state_pool
+from spectralz.sampling.heavy.quench import fields, quench
+from spectralz.sampling.heavy.state_space import distinct
 from spectralz.sampling.path import path_to
-from spectralz.sampling.pool import CUTOFF, fill, search, share_held, state_pool
 from spectralz.sampling.populations import Run
-from spectralz.sampling.quench import fields, quench
-from spectralz.sampling.state_space import distinct
 from tests.reference import states
 
 

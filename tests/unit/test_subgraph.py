@@ -13,8 +13,6 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 import spectralz as sz
 from spectralz.kernels.single_spin import log_2cosh
-from spectralz.portfolio.steps import anneal as annealing
-from spectralz.portfolio.steps import way
 from spectralz.sampling.path import from_subgraph, path_to
 from spectralz.sampling.plan import STEP, spaced_by
 from spectralz.sampling.run import anneal, there_and_back
@@ -133,14 +131,13 @@ def test_states_follow_its_law(model, width):
 
 
 @pytest.mark.parametrize("width", [1, 3])
-@pytest.mark.parametrize("block_width", [0, 4])
 @pytest.mark.parametrize("name", ["torus", "3-regular", "two components and lone spins"])
-def test_annealing_from_it_agrees_with_exact(name, block_width, width):
+def test_annealing_from_it_agrees_with_exact(name, width):
     """A path that forgot to add, or added twice, what the subgraph has would be off by nats."""
     model = MODELS[name]
     truth = sz.log_z(model, "exact").log_z
     rng = np.random.default_rng(2)
-    path = from_subgraph(path_to(model, block_width=block_width), width)
+    path = from_subgraph(path_to(model), width)
     assert path.engine.log_z_of_base == subgraph_of(model, width).log_z
     found = [anneal(path, np.linspace(0.0, 1.0, 41), 320, rng) for _ in range(8)]
     both = judge_round_trip(there_and_back(path, np.linspace(0.0, 1.0, 81), 320, rng), model.constant)
@@ -161,35 +158,3 @@ def test_a_subgraph_with_all_couplings_leaves_nothing_to_anneal():
 
 def test_width_follows_the_number_of_spins():
     assert [width_of(n) for n in (0, 1, 1000, 30_000, 100_000, 1_000_000)] == [8, 8, 8, 8, 6, 3]
-
-
-@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
-@pytest.mark.parametrize(
-    ("model", "is_shorter"),
-    [
-        pytest.param(sz.generators.random_regular(1000, 3, 0.7, 0), True, marks=pytest.mark.slow),
-        (sz.generators.kings(20, 20, 0.4, 0), True),
-        pytest.param(sz.generators.spin_glass_3d(8, 2.5, 0), False, marks=pytest.mark.slow),
-        pytest.param(sz.generators.complete(40, 0.1, 0), None, marks=pytest.mark.slow),
-    ],
-)
-def test_the_schedule_begins_where_weights_vary_less(monkeypatch, model, is_shorter):
-    tried, used = [], []
-
-    def trying(path, width):
-        tried.append(from_subgraph(path, width))
-        return tried[-1]
-
-    def making(function):
-        def make(crew, path, *arguments, **options):
-            used.append(path.subgraph is not None)
-            return function(crew, path, *arguments, **options)
-
-        return make
-
-    monkeypatch.setattr(way, "from_subgraph", trying)
-    for name in ("anneal_many", "there_and_back_many"):
-        monkeypatch.setattr(annealing, name, making(getattr(annealing, name)))
-    sz.log_z(model, work=6e8, exclude=["exact", "quadrature", "ep", "bp", "mps"])
-    assert bool(tried) == (is_shorter is not None)
-    assert set(used) == {bool(is_shorter)}

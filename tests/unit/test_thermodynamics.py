@@ -284,14 +284,6 @@ def test_an_interrupt_of_annealing_leaves_the_runs_that_are_done(monkeypatch, ru
         assert abs(found.log_z[k] - truth["log_z"]) < 6.0 * found.log_z_error[k] + 0.1
 
 
-def test_an_interrupt_of_tempering_leaves_what_copies_have_passed(monkeypatch):
-    interrupt_after(monkeypatch, "spectralz.sampling.tempering._changes", 40)
-    found = sz.thermodynamics(MODELS["grid"], [0.4, 1.0], "tempering", work=1e9, seed=0)
-    assert found.interrupted
-    assert not found.trusted.any()
-    assert abs(found.log_z[1] - enumerated(MODELS["grid"], 1.0)["log_z"]) < 0.5
-
-
 def test_an_interrupt_of_contractions_leaves_the_temperatures_that_are_done(monkeypatch):
     model = sz.generators.grid(6, 1.0, seed=0)
     interrupt_after(monkeypatch, "spectralz.inference.contracted._at", 2)
@@ -319,11 +311,35 @@ def test_an_interrupt_of_the_quick_answer_ends_the_call(monkeypatch):
     assert found.method == "annealing"
 
 
+@pytest.mark.slow
+def test_contracted_curves_are_those_of_exact_sums():
+    grid = sz.generators.grid(6, 1.0, seed=4)
+    model = sz.Ising.from_edges(grid.n, *grid.edges(), field=grid.field, offset=1.5)
+    betas = [0.0, 0.3, 1.0, 2.5]
+    truth = sz.thermodynamics(model, betas, "exact")
+    found = sz.thermodynamics(model, betas, "mps", budget=60)
+    assert found.method == "mps"
+    assert found.trusted.all()
+    for name in ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap"):
+        off = np.abs(getattr(found, name) - getattr(truth, name))
+        assert (off <= getattr(found, f"{name}_error") + 1e-8).all(), name
+        assert off.max() < 1e-4, name
+
+
+def test_curves_say_why_a_method_cannot_answer_and_what_replaces_tempering():
+    with pytest.raises(TooLargeError, match=r"mps|neighbors|frontier"):
+        sz.thermodynamics(sz.generators.complete(60, 0.1, seed=0), [1.0], "mps")
+    with pytest.raises(OptionError, match="exclude less"):
+        sz.thermodynamics(sz.generators.random_regular(300, 3, 1.0, 0), [1.0], exclude=["mps", "annealing"], budget=1)
+    with pytest.raises(OptionError, match=r"tempering was removed in 0\.3: use annealing"):
+        sz.thermodynamics(MODELS["grid"], [1.0], "tempering")
+
+
 def test_methods_can_be_left_out():
     model = sz.generators.grid(6, 1.0, seed=0)
     assert sz.thermodynamics(model, [0.5], exclude=["exact"], budget=5).method == "mps"
     with pytest.raises(OptionError, match="leaves no method"):
-        sz.thermodynamics(model, [0.5], exclude=["exact", "quadrature", "mps", "tempering", "annealing"])
+        sz.thermodynamics(model, [0.5], exclude=["exact", "quadrature", "mps", "annealing"])
     with pytest.raises(OptionError, match="exclude"):
         sz.thermodynamics(model, [0.5], exclude=["ep"])
 
@@ -357,6 +373,6 @@ def test_rough_curves_are_near_the_truth_where_it_is_hot():
     found = sz.thermodynamics(model, [0.1, 0.2], "annealing", work=1e6)
     assert not found.trusted.any()
     for k, beta in enumerate([0.1, 0.2]):
-        assert abs(found.log_z[k] - sz.closed_forms.torus(40, 40, 0.3 * beta)) < 0.5
+        assert abs(found.log_z[k] - sz.closed_forms.torus(40, 40, 0.3 * beta)) < 2.0 * found.log_z_error[k] < 40.0
         slope = sz.closed_forms.torus(40, 40, 0.3 * (beta + 1e-4)) - sz.closed_forms.torus(40, 40, 0.3 * (beta - 1e-4))
-        assert abs(found.energy[k] + slope / 2e-4) < 5.0 * found.energy_error[k] < 30.0
+        assert abs(found.energy[k] + slope / 2e-4) < 5.0 * found.energy_error[k] < 100.0

@@ -13,7 +13,7 @@ from spectralz._support.threads import NO_MATRICES, available_cores, thread_coun
 from spectralz.sampling.path import path_to
 from spectralz.sampling.spread import Crew, crew_for
 
-# Each of several components of the code: blocks on a cold grid, single spins on a dense model, a matrix product in the
+# Each of several components of the code: sweeps of a cold grid and of a dense model, a matrix product in the
 # marginals of many states, whose sums are long enough for linear algebra to divide them among threads.
 MODELS = {
     "grid": sz.generators.grid(side=5, strength=1.5, seed=0),
@@ -30,7 +30,7 @@ def blas_threads():
 @pytest.mark.parametrize(
     "method",
     [
-        pytest.param(sz.Annealing(population=11_000, runs=1, step=1.0), marks=pytest.mark.slow),
+        pytest.param(sz.Annealing(population=11_000, runs=1), marks=pytest.mark.slow),
         sz.States(population=1000, runs=2, max_states=20_000),
     ],
     ids=["annealing", "states"],

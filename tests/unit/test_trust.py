@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spectralz.sampling.bridge import Bridge
-from spectralz.sampling.pool import Share
+from spectralz.sampling.heavy.pool import Share
 from spectralz.sampling.populations import Run
 from spectralz.sampling.run import RoundTrip
 from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within

@@ -17,10 +17,10 @@ from spectralz.portfolio import bounders
 from spectralz.portfolio.answers import Answers, Problem
 from spectralz.portfolio.bracket import trivial_bounds
 from spectralz.portfolio.steps.propagate import propagate
+from spectralz.sampling.heavy.pool import search, state_pool
+from spectralz.sampling.heavy.quench import fields, quench
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import LEAST_POINTS, STATES, SWEEPS, survey
-from spectralz.sampling.pool import search, state_pool
-from spectralz.sampling.quench import fields, quench
 from spectralz.sampling.run import anneal, relax, there_and_back
 
 # What is counted matters here, not how good it is.
@@ -126,20 +126,14 @@ def test_another_seed_says_something_else():
 
 def states_of(result):
     (row,) = (row for row in result.tried if row.method == "annealing")
-    return int(re.search(r"(\d+) states in all", row.why)[1])
-
-
-def points_of(result):
-    (row,) = (row for row in result.tried if row.method == "annealing")
-    return int(re.search(r"up to (\d+) temperatures", row.why)[1])
+    return int(re.match(r"(\d+) states in", row.why)[1])
 
 
 @pytest.mark.slow
 def test_more_work_means_more_states():
     model = MODELS["dense"]()
     some, more = (sz.log_z(model, exclude=["exact", "states"], work=work, tol=1e-9) for work in (1e8, 2e8))
-    # Points of the path count too: more of both together.
-    assert states_of(more) * points_of(more) > 1.2 * states_of(some) * points_of(some)
+    assert states_of(more) > 1.2 * states_of(some)
 
 
 @pytest.mark.parametrize(
@@ -209,14 +203,6 @@ def test_runs_and_pools_count_all_that_they_do(model):
     assert known >= x.size
     assert counted(pool.contains, x) >= x.size
     assert counted(search, pool, path) >= 2.0 * counted(fields, path, x)
-
-
-def test_blocks_of_cold_models_count():
-    model, betas = sz.generators.grid(4, 2.0, seed=0), np.linspace(0.0, 1.0, 9)
-    path, plain = path_to(model), path_to(model, block_width=0)
-    assert path.blocks
-    with_blocks, without = (counted(anneal, each, betas, 30, np.random.default_rng(0)) for each in (path, plain))
-    assert with_blocks > 1.5 * without
 
 
 @pytest.mark.parametrize("name", bounders.BOUNDERS)

@@ -26,14 +26,10 @@ DEVICE_TURN, DEVICE_DRAW, DEVICE_ENTRY, DEVICE_FLIP_ENTRY = 0.45, 0.15, 1.5e-5, 
 DEVICE_UPDATE, DEVICE_NEIGHBOR, DEVICE_COLOR = 4e-3, 1e-3, 2.5e4
 # A move of clusters, per spin and per entry of the coupling.
 CLUSTER_SPIN, CLUSTER_ENTRY = 20.0, 5.0
-# Blocks: a spin, and an entry of their tables, in updates of single spins of 64 states together; such an update.
-BLOCK_SPIN_UPDATES, BLOCK_ENTRY_UPDATES, UPDATE_OF_MANY = 60.0, 6.0, 2.0
 # The weight of a state at a point of the path.
 WEIGHT_AT_POINT = 40.0
 # Means: an entry of the coupling of a state, for fields and for pairs.
 MEANS_ENTRY = 3.0
-# Parallel tempering: a round, a rung of the ladder, and a spin of all copies at a rung that exchange clusters.
-TEMPERING_ROUND, TEMPERING_RUNG, EXCHANGED_SPIN = 2e5, 4e4, 100.0
 
 # --- states (sampling/quench, pool, subgraph) -----------------------------------------------------------------------
 
@@ -92,5 +88,3 @@ SPARSE_SDP_SECONDS, SPARSE_SDP_POWER = 1.3, 1.6
 MESSAGE_SECONDS, INVERSE_SECONDS, TREE_SECONDS = 1.5e-7, 4e-10, 1e-6
 # Blocks of mean field: seconds per spin and per table entry of all sweeps.
 BLOCK_SECONDS, BLOCK_ENTRY_SECONDS = 1e-4, 4e-7
-# Choosing blocks for annealing takes a second or two.
-SECONDS_FOR_BLOCKS = 3.0

@@ -43,7 +43,7 @@ def curve(
     ] = "0.1:2:20",
     method: Annotated[
         str,
-        typer.Option("--method", "-m", metavar="NAME", help="exact, quadrature, mps, tempering, annealing, or auto."),
+        typer.Option("--method", "-m", metavar="NAME", help="exact, quadrature, mps, annealing, or auto."),
     ] = "auto",
     budget: opts.Budget = None,
     work: opts.Work = None,

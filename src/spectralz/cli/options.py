@@ -177,7 +177,9 @@ def methods_with_options(names: list[str], options: dict[str, Any]) -> list[str 
     for key in options:
         if not any(_has_option(name, key) for name in names):
             able = ", ".join(name for name in sz.METHODS if _has_option(name, key))
+            removed = [sz.METHODS[name].removed for name in names if name in sz.METHODS]
             hint = f"these methods have it: {able}" if able else "`spectralz methods` lists the options of each"
+            hint = next((gone[key] for gone in removed if key in gone), hint)
             raise OptionError(f"none of the methods compared has the option {key!r}; {hint}")
     chosen: list[str | sz.Method] = []
     for name in names:

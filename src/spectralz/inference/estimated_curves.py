@@ -13,7 +13,6 @@ from spectralz._support import clock
 from spectralz.errors import OptionError, TooLargeError, catching_interrupt
 from spectralz.inference.contracted import contracted
 from spectralz.inference.moments import KNOWN, at_infinite_temperature, quantities, with_what_is_certain
-from spectralz.sampling.tempering import COPIES
 from spectralz.trust.strata import judge_strata, summary_of_strata
 
 if TYPE_CHECKING:
@@ -164,25 +163,6 @@ def _contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, 
     return Found(pairs, trusted, ("mps",) * len(betas), {"mps": words}, betas, found.interrupted)
 
 
-def _tempered(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found | None:
-    """Let copies at all temperatures change places, if there is time for that."""
-    from spectralz.sampling.tempered_curves import tempered_curves
-    from spectralz.trust.tempering import trusted_temperatures
-
-    curves = tempered_curves(model, betas, deadline.share(1.0), np.random.default_rng(seed), is_asked=is_last)
-    if curves is None:
-        if is_last:
-            raise OptionError(
-                "tempering takes models with spins, whose fields are not huge, and does not sum out a side of a "
-                'bipartite one; ask for method "annealing"'
-            )
-        return None
-    words = f"{curves.rounds} rounds of {COPIES} copies at {curves.rungs} temperatures that change places"
-    trusted = trusted_temperatures(curves)
-    by = ("tempering",) * len(betas)
-    return Found(curves.quantities, trusted, by, {"tempering": words}, betas, curves.interrupted)
-
-
 def _cooled(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
     """Anneal through all temperatures, and judge log Z at each as that of any runs."""
     from spectralz.sampling.curves import curves
@@ -206,5 +186,5 @@ def _cooled(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *, i
 
 
 # Ways that take pairs of spins only.
-PAIRWISE_WAYS = ("mps", "tempering")
-WAYS: dict[str, Way] = {"mps": _contracted, "tempering": _tempered, "annealing": _cooled}
+PAIRWISE_WAYS = ("mps",)
+WAYS: dict[str, Way] = {"mps": _contracted, "annealing": _cooled}

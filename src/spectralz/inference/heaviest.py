@@ -29,7 +29,7 @@ from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
 from spectralz.portfolio.steps.compress import refusal_of_frontier
 from spectralz.result import MapState, Status
-from spectralz.sampling.search import by_search, rounding_of
+from spectralz.sampling.heavy.search import by_search, rounding_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from spectralz.methods.exact import ExactPlan
     from spectralz.model import RBM, Ising, Model
-    from spectralz.sampling.search import Pool
+    from spectralz.sampling.heavy.search import Pool
 
 METHODS = ("auto", "exact", "search")
 # Of the time so much goes into the search, and the rest into bounds.
@@ -72,8 +72,8 @@ def map_state(
 
     If the treewidth is small, spins are eliminated by maxima, and the states are proven to be the heaviest. Otherwise
     they are searched for until the budget ends: populations are cooled, slower each time, and quenched; what they find
-    is crossed, and tabu search goes on from there (``sampling/search.py``). On graphs with a small frontier, such as
-    lattices, states of compressed contractions come first. Ctrl-C keeps the best states so far.
+    is crossed, and tabu search goes on from there (``sampling/heavy/search.py``). On graphs with a small frontier, such
+    as lattices, states of compressed contractions come first. Ctrl-C keeps the best states so far.
 
     Parameters
     ----------

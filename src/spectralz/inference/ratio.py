@@ -20,7 +20,7 @@ from spectralz.result import Kind, Quantity, Status
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, seconds_per_sweep, spaced_by
 from spectralz.sampling.spread import anneal_many, crew_for
-from spectralz.sampling.strata import annealed_to_phases, run_by_run
+from spectralz.sampling.strata.runs import annealed_to_phases, run_by_run
 from spectralz.trust.strata import judge_strata, may_add, summary_of_strata
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from spectralz.model import RBM, Ising, Model, Polynomial
     from spectralz.sampling.path import Path
-    from spectralz.sampling.phases import Phases
     from spectralz.sampling.populations import Run
+    from spectralz.sampling.strata.phases import Phases
     from spectralz.trust.judgment import Judgment
 
 # Independent runs from each model, and the states of each.

@@ -21,6 +21,7 @@ from spectralz.methods import Exact, Method, Quadrature
 from spectralz.methods.base import has_few_pairs
 from spectralz.model import Polynomial
 from spectralz.portfolio.exact_costs import is_affordable
+from spectralz.registry import REMOVED_METHODS
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from spectralz.inference.estimated_curves import Way
     from spectralz.model import RBM, FloatArray, Ising, Model
 
-METHODS = ("auto", "exact", "quadrature", "mps", "tempering", "annealing")
+METHODS = ("auto", "exact", "quadrature", "mps", "annealing")
 # The first of what exact methods give is exact where rounding leaves digits; the heat capacity has its own error.
 DIGITS = 3
 # Steps this long beside beta, for the heat capacity, lose about as many digits by rounding as by their length.
@@ -63,9 +64,8 @@ def thermodynamics(
        C = \beta^2 \frac{d^2 \log Z}{d \beta^2}.
 
     The answer is exact if the treewidth is small or the rank is low. Otherwise each temperature has the first of these
-    that is trusted there: contractions of compressed tables (``mps``), where the frontier is small; parallel tempering,
-    where there is time for it; annealing runs that pass through all temperatures. Ctrl-C returns the temperatures so
-    far, with ``interrupted`` set.
+    that is trusted there: contractions of compressed tables (``mps``), where the frontier is small; annealing runs that
+    pass through all temperatures. Ctrl-C returns the temperatures so far, with ``interrupted`` set.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def thermodynamics(
         Inverse temperatures, 0 or more. At beta the log-weights of the model are multiplied by beta, so that
         beta = 1 is the model itself.
     method
-        ``"exact"``, ``"quadrature"``, ``"mps"``, ``"tempering"``, ``"annealing"``, or ``"auto"``.
+        ``"exact"``, ``"quadrature"``, ``"mps"``, ``"annealing"``, or ``"auto"``.
     given
         Evidence, as in :func:`log_z`.
     budget
@@ -121,6 +121,8 @@ def thermodynamics(
     0.4
     """
     at = _checked_betas(betas)
+    if method in REMOVED_METHODS:
+        raise OptionError(REMOVED_METHODS[method])
     if method not in METHODS:
         raise OptionError(f"method is {method!r}; curves are made by one of {', '.join(METHODS)}")
     left_out = checked_names(exclude, "exclude", METHODS[1:])

@@ -25,7 +25,7 @@ from spectralz.model import Polynomial
 from spectralz.portfolio.auto import Auto
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.intervals import bracket_with_interval
-from spectralz.registry import METHODS, PAPER_SETTINGS
+from spectralz.registry import METHODS, PAPER_SETTINGS, REMOVED_METHODS
 from spectralz.result import Bounds, Comparison, ComparisonRow, Estimate, Marginals
 
 if TYPE_CHECKING:
@@ -87,17 +87,17 @@ def log_z(
     exclude : list of str, default ()
         Names of methods to leave out, such as ``["exact"]``. Taken by ``auto``.
     seed : int, default 0
-        Seed of all random choices. Taken by ``auto``, ``mps``, ``annealing``, ``states``, ``tempering``, ``ep``,
+        Seed of all random choices. Taken by ``auto``, ``mps``, ``annealing``, ``states``, ``ep``,
         ``mf``, ``wmbe``, ``sdp``.
     max_memory : int or str, default "4 GiB"
         Most memory for tables and populations, in bytes or like ``"512 MiB"``. Taken by ``auto``, ``exact``, ``mps``,
         ``annealing``, ``spectral``, ``mbe``, ``wmbe``.
     threads : int, default None
         Most threads to use; by default all cores that the process may use. Taken by ``auto``, ``exact``, ``annealing``,
-        ``states``, ``tempering``, ``spectral``, ``ep``, ``wmbe``, ``trw``, ``sdp``, ``convex_mf``.
+        ``states``, ``spectral``, ``ep``, ``wmbe``, ``trw``, ``sdp``, ``convex_mf``.
     device : str, default "auto"
         ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one and the model is
-        large. Taken by ``auto``, ``annealing``, ``states``, ``tempering``, ``spectral``, ``ep``, ``sdp``.
+        large. Taken by ``auto``, ``annealing``, ``states``, ``spectral``, ``ep``, ``sdp``.
 
     Raises
     ------
@@ -515,6 +515,8 @@ def as_method(method: str | Method, options: dict[str, Any]) -> Method:
                 f"{method!r} is a setting of the paper with fixed options; to choose options, ask for {setting.name!r}"
             )
         return setting
+    if method in REMOVED_METHODS:
+        raise UnknownMethodError(REMOVED_METHODS[method])
     if method not in METHODS:
         names = {name.lower(): name for name in (*METHODS, *PAPER_SETTINGS)}
         close = [names[name] for name in difflib.get_close_matches(method.lower(), names, n=1)]

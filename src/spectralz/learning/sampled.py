@@ -170,7 +170,7 @@ def _first_states(problem: Problem, size: int, rng: np.random.Generator, states:
 
 
 def _relaxed(problem: Problem, at: FloatArray, x: SpinArray, sweeps: int, rng: np.random.Generator) -> SpinArray:
-    path = from_coins(problem.model(at), block_width=0)
+    path = from_coins(problem.model(at))
     with crew_for(path) as crew:
         return relax(path, np.ascontiguousarray(x), sweeps, rng, crew.parallel)
 

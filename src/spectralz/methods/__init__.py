@@ -18,7 +18,6 @@ from spectralz.methods.quadrature import Quadrature
 from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.spectral import Spectral
 from spectralz.methods.states import States
-from spectralz.methods.tempering import Tempering
 from spectralz.methods.tree_reweighted import TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 
@@ -40,7 +39,6 @@ __all__ = [
     "SDPBound",
     "Spectral",
     "States",
-    "Tempering",
     "TreeReweighted",
     "WeightedMiniBucket",
 ]

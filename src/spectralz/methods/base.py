@@ -75,6 +75,8 @@ class Method(ABC):
         Whether it takes terms of three and more spins.
     spreads_runs
         Whether an executor can make its runs.
+    removed
+        What replaces options of earlier versions, by their names.
     works_on_matrices
         Whether its time goes into large matrices.
 
@@ -95,6 +97,7 @@ class Method(ABC):
     takes_terms: ClassVar[bool] = False
     works_on_matrices: ClassVar[bool] = False
     spreads_runs: ClassVar[bool] = False
+    removed: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -198,6 +201,8 @@ class Method(ABC):
         """Return the method with these options; refuse names of options that it does not have."""
         known = [f.name for f in fields(cls)]
         for name in options:
+            if name in cls.removed:
+                raise OptionError(f"method {cls.name!r} has no option {name!r} any more: {cls.removed[name]}")
             if name not in known:
                 wanted = "its options are " + ", ".join(known) if known else "it has none"
                 raise OptionError(f"method {cls.name!r} has no option {name!r}; {wanted}")

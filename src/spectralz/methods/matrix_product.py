@@ -29,11 +29,11 @@ from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, plan
 from spectralz.parts.elimination.heaviest_frontier import ColdFrontier, cold_frontier
 from spectralz.parts.propagation.network import Network
 from spectralz.result import Kind
+from spectralz.sampling.heavy.quench import quench
+from spectralz.sampling.heavy.state_space import distinct
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.populations import Run, marginals_of, sample_of
-from spectralz.sampling.quench import quench
 from spectralz.sampling.spread import crew_for
-from spectralz.sampling.state_space import distinct
 from spectralz.trust.frontier import judge_bracket
 from spectralz.trust.importance import (
     MOST_MISSED,
@@ -458,7 +458,7 @@ def _heavy_states(model: Ising, x: NDArray[np.int8], rng: np.random.Generator) -
     """Return the local maxima of the weight reached by quenching the given states and random ones."""
     count = int(min(MOST_QUENCHES, max(SPINS_TO_QUENCH // max(model.n, 1), 1)))
     random = rng.choice(np.array([-1, 1], np.int8), size=(count, model.n))
-    path = from_coins(model, block_width=0)
+    path = from_coins(model)
     with crew_for(path) as crew:
         ends = quench(path, np.concatenate([x[:: max(len(x) // count, 1)][:count], random]), crew.parallel)
     return distinct(ends)

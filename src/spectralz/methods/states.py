@@ -16,11 +16,11 @@ from spectralz.errors import warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import exact_outcome, saying
 from spectralz.result import Kind, Status
+from spectralz.sampling.heavy.pool import MOST_STATES, Share, StatePool, collect, pool_marginals, state_pool
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, spaced_by
-from spectralz.sampling.pool import MOST_STATES, Share, StatePool, collect, pool_marginals, state_pool
 from spectralz.sampling.spread import anneal_many, crew_for
-from spectralz.sampling.strata import annealed_to_phases, halves
+from spectralz.sampling.strata.runs import annealed_to_phases, halves
 from spectralz.trust.pools import can_measure, is_measured, judge_pool, share_by_strata
 from spectralz.trust.strata import judge_share
 

@@ -26,8 +26,10 @@ from spectralz.portfolio.answers import Problem
 from spectralz.portfolio.components import added, joined, parts_of
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable, most_nodes, operations_of_plan, refusal_of
 from spectralz.result import Kind, Status
-from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import LEAST_POINTS, LONGEST_STEP, predicted_seconds, seconds_per_state, seconds_per_sweep
+from spectralz.sampling.core import SWEEPS
+from spectralz.sampling.path import from_coins
+from spectralz.sampling.pilot import VARIANCE
+from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep
 from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
@@ -286,18 +288,11 @@ def _with_outcome(answer: Outcome | MarginalOutcome, outcome: Outcome) -> Outcom
 def _annealing(model: Model, max_memory: int | str, deadline: Deadline) -> Annealing:
     """Return annealing with a population that suits the budget."""
     default = Annealing(max_memory=max_memory)
-    fewest = replace(default, population=policy.FEWEST_TO_DRAW_FROM, step=LONGEST_STEP, runs=1)
-    path = path_to(model, clusters=default.clusters)
-    if predicted_seconds(path, LEAST_POINTS, path.engine.together) > deadline.seconds:
-        return fewest
+    path = from_coins(model)
     with crew_for(path) as crew:
-        one_sweep = seconds_per_sweep(path, parallel=crew.parallel)
-        one = seconds_per_state(path, default.step, one_sweep)
-        seconds = seconds_per_state(path, LONGEST_STEP, one_sweep) * policy.FEWEST_TO_DRAW_FROM
-    affordable = deadline.seconds / one / default.runs
-    if affordable < policy.FEWEST_TO_DRAW_FROM:  # then through the fewest points, in as many runs as fit
-        return replace(fewest, runs=int(min(max(0.5 * deadline.left / seconds, 1.0), default.runs)))
-    return replace(default, population=int(max(min(default.population, affordable), policy.FEWEST_TO_DRAW_FROM)))
+        one = seconds_per_state(path, VARIANCE, SWEEPS * seconds_per_sweep(path, parallel=crew.parallel))
+    affordable = policy.SHARE_TO_DRAW * deadline.seconds / (one * default.runs)
+    return replace(default, population=int(np.clip(affordable, policy.FEWEST_TO_DRAW_FROM, default.population)))
 
 
 def _operations_of(model: Model, plan: ExactPlan | None, outcome: Outcome, *, with_means: bool) -> float:

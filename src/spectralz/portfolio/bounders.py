@@ -22,9 +22,9 @@ from spectralz.model import Ising, Model, Polynomial
 from spectralz.parts.mini_buckets.bounds import WeightedBound
 from spectralz.parts.propagation.attractive import bethe_bounds, signs_of
 from spectralz.portfolio import policy
+from spectralz.sampling.heavy.pool import MOST_STATES, collect, share_held, state_pool
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep, spaced_by
-from spectralz.sampling.pool import MOST_STATES, collect, share_held, state_pool
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
 
@@ -152,7 +152,7 @@ def _states(model: Model, deadline: Deadline) -> Iterator[Bound]:
         return policy.STATES_SHARE * policy.LARGEST_SHARE * deadline.left
 
     with deadline.share(policy.LARGEST_SHARE).in_force():
-        path = path_to(model, block_width=0)
+        path = path_to(model)
         with crew_for(path) as crew:
             one = seconds_per_state(path, policy.QUICK_STEP, seconds_per_sweep(path, parallel=crew.parallel))
             deadline.require(2.0 * policy.FEWEST_STATES * one)

@@ -157,8 +157,7 @@ def _by_annealing(
     # Streams different from those of the states drawn from a bound.
     beforehand, rng = np.random.default_rng([seed, 1]).spawn(2)
     together = policy.STATES_TOGETHER
-    has_time = deadline.left >= costs.SECONDS_FOR_BLOCKS
-    path = path_to(model, in_double=True, block_width=None if has_time else 0)
+    path = path_to(model, in_double=True)
     with crew_for(path) as crew:
         point = crew.seconds_of_many(path, seconds_per_point(path, together, parallel=crew.parallel))
         deadline.require(point * policy.FEWEST_POINTS_FOR_INTERVAL)

@@ -10,11 +10,10 @@ from __future__ import annotations
 # Methods whose error is not a scatter of samples: if a sampler disagrees with them, the sampler is preferred.
 WITHOUT_SAMPLES = ("ep", "bp")
 # Methods of one kind are likely to be wrong together, so they do not check each other: `states` sums over the
-# populations of `annealing`, and `tempering` has the same sweeps and the same search for phases. A method that is not
-# named here is a kind of its own.
+# populations of `annealing`. A method that is not named here is a kind of its own.
 KINDS = {
     **dict.fromkeys(WITHOUT_SAMPLES, "without samples"),
-    **dict.fromkeys(("annealing", "states", "tempering"), "populations"),
+    **dict.fromkeys(("annealing", "states"), "populations"),
 }
 # Methods whose doubtful answers still test those of others.
 SAMPLERS = ("annealing",)
@@ -23,21 +22,17 @@ SAMPLERS = ("annealing",)
 
 # The target standard error at ten seconds; it falls as one over the root of the budget.
 TOL_AT_TEN_SECONDS = 1e-3
-# Shares of the budget: for bounds, and for the first round of annealing, from which the next is planned.
+# Share of the budget for bounds.
 BOUNDS_SHARE = 0.15
-# With at least so many seconds, quick bounds and quick annealing come first, with these shares, so that an interrupt
-# finds something.
-FEWEST_SECONDS_TO_BEGIN_QUICKLY, QUICK_BOUNDS_SHARE, QUICK_ANNEALING_SHARE = 20.0, 0.005, 0.02
 SECONDS_FOR_BOUNDS = 1.0
 # Where a side of a bipartite model with many spins is summed out, bounds are wide: they get this part of their time.
 # Couplings stronger than this on average are for annealing; expectation and belief propagation are left out.
 MANY_SPINS_OF_SIDES, BOUNDS_PART_OF_SIDES, STRONGEST_EP_OF_SIDES = 300, 0.25, 0.5
 # Of the time that a first call may compile, for bounds; estimates need the rest.
 BOUNDS_COMPILING_SHARE = 0.5
-FIRST_ROUND_SHARE = 0.05
-# A later round takes this share of what is left, as long as what is left is at least the other share of the whole.
+# States that go both ways, and bounds at the end, take this share of what is left.
 NEXT_ROUND_SHARE = 0.7
-LEAST_LEFT = 0.2
+# Annealing gets at least this share of the budget.
 LEAST_FOR_ANNEALING = 0.3
 MOST_GROWTH = 1e6
 # Dense models beyond this size are not annealed if the predicted time of the fewest states is this many times too long.
@@ -45,40 +40,13 @@ LARGE_DENSE, HOPELESS_TIMES = 8000, 3.0
 # The length of the path is surveyed if the predicted time is at most this share of what is left; it may take this many
 # times as long.
 SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0
-# Paths from a subgraph and from independent spins are each tried for this share of what is left, through at most this
-# many points. The subgraph is taken if its log-weights vary this many times less. If they vary by more than is
-# harmless, they must also vary this many times less than through a quarter of the points. Without time to try it, a
-# subgraph is used for warm models: sqrt(sum_j J_ij^2), averaged over i as in ``sampling/moves/blocks.py``, up to this.
-TRIAL_SHARE, MOST_POINTS_OF_TRIAL, TRIAL_MARGIN = 0.04, 512, 2.0
-HARMLESS_SPREAD, TRIAL_TIMES, LEAST_FALL = 3.0, 4, 1.75
+# Where couplings exceed this, sqrt(sum_j J_ij^2) on average over i, it is cold.
 WARM = 2.0
-# The same share for each way to sweep the sides of a bipartite model; single flips must be better by so many nats.
-# If they are, the base and weak biases get the next share each, for populations. The base is kept if it finds a Z that
-# is larger by more nats than this.
-SIDES_TRIAL_SHARE, FLIPS_MARGIN, BASES_TRIAL_SHARE, BASES_MARGIN = 0.02, 0.5, 0.05, 1.0
-# A round of annealing has at least this many runs of as many states as are swept together; with more states, more of
-# both. This is the desired variance of log-weights. The variance falls at least as this power of the number of points.
-STATES_TOGETHER, FEWEST_RUNS, RUNS_PER_ROUND = 64, 2, 4
-SPREAD_WANTED, SPREAD_POWER = 0.25, 0.7
-# Beyond that, more points are worth as much as more states, and also help states over low barriers. So there are at
-# least this many times the root of all sweeps.
-POINTS_PER_ROOT = 0.15
-# Where a side of a bipartite model is flipped, few of the states find the heaviest valleys. A run then has at least so
-# many, on a device the other number, the second round and later ones take these shares of what is left, and
-# beside them only runs through this share of their points count.
-STATES_TO_FLIP, STATES_TO_FLIP_ON_DEVICE = 512, 4096
-SECOND_FLIPS_SHARE, LATER_FLIPS_SHARE, COMPARABLE = 0.25, 0.85, 0.75
-# If the variance of log-weights would exceed this over the number of spins, within these limits, all of the time goes
-# to states that go both ways: with many spins log-weights are a sum of many parts and nearly normal. Going both ways
-# takes this many times as long.
-HOPELESS_SPREAD_SPINS, LEAST_HOPELESS_SPREAD, MOST_HOPELESS_SPREAD = 40_000.0, 4.0, 40.0
-# The same where clusters are turned, in few states. They are if there is time for this many points with clusters.
-HOPELESS_SPREAD_OF_FEW, FEWEST_CLUSTER_POINTS = 1.0, 100
+# States that are swept together, and how many times as many go both ways, at least.
+STATES_TOGETHER, FEWEST_RUNS = 64, 2
+# Clusters are turned if there is time for this many points with clusters. Going both ways takes so many times as long.
+FEWEST_CLUSTER_POINTS = 100
 BOTH_WAYS_TIMES = 2.6
-# If annealing is not trusted, copies climb a ladder for this share of what is left, if there is time for so many rounds
-# per spin. A round takes about this many times as long as its sweeps. Fewer spins than the last number are better
-# annealed.
-TEMPERING_SHARE, ROUNDS_PER_SPIN, TEMPERING_TIMES, FEWEST_TO_TEMPER = 0.9, 8.0, 1.7, 100
 # If samples are available, marginals come from a pool of states only if it holds this share of P(x).
 SHARE_FOR_MARGINALS = 0.99
 # Marginals are averages over this many states, or as many as have this many spins in total.
@@ -86,17 +54,12 @@ STATES_FOR_MARGINALS, SPINS_FOR_MARGINALS = 20_000, 1e8
 # They are fewer, down to this many, if the time is short: what is left of it, or a share of it, or so many seconds
 # after an interrupt.
 FEWEST_FOR_MARGINALS, SHARE_FOR_MEANS, SECONDS_FOR_MEANS_AFTER_INTERRUPT = 16, 0.1, 0.5
-# Few spins freeze into few states, and no number of points makes their weights even. A round then has as many states as
-# have this many spins in total, so that their frequencies can be measured.
-FEWEST_SPINS = 32_768
-# With at least this many families left, weights on the way there are preferred to both ways out of equilibrium. The
-# logarithm of an unbiased estimate is too large by k with probability at most exp(-k).
-FEWEST_FAMILIES_LEFT, UNLIKELY_NATS = 5.0, 2.0
+# Most and fewest points of states that go both ways.
 MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 4
 # The share of what is left for expectation propagation, the part of it for strong couplings, where it is of little use,
 # and the fewest steps that are worthwhile. A step is timed with at most this many spins, or with more if it has one
 # factorization.
-EP_SHARE, STRONG_EP_PART = 0.5, 0.3
+EP_SHARE, STRONG_EP_PART = 0.5, 0.2
 FEWEST_EP_STEPS, TIMED_EP_SPINS, TIMED_EP_SPINS_OF_MANY = 6.0, 300, 600
 # It is not even timed if the predicted operations of those steps take this many times its share.
 HOPELESS_EP_TIMES = 10.0
@@ -130,17 +93,17 @@ MPS_SPINS_UNSEEN, MPS_LAYER_ROOTS = 5000, 10.0
 # and on the states. Contractions get the first share of the time before.
 BONDS_SHARE, MOST_COLD_WIDTH, MOST_FRONTIER_STATES = 0.4, 60, 1_000_000
 SEARCH_SHARE = 0.5
-# The search for phases that populations have missed gets this share of what is left after each round. There is none if
-# the shortest would take this share of all.
-SEARCH_FOR_PHASES_SHARE, MOST_SEARCH_SHARE = 0.05, 0.2
-# If it is predicted to take more than this share of what is left after the first round, it comes after the second, for
-# which it leaves at least the other share.
-SHARE_TO_POSTPONE, LEAST_FOR_SECOND = 0.2, 0.5
-# One that takes longer than expected ends so many seconds later than all else.
-LATE_SECONDS = 0.5
-# Nor is there one if a side is flipped, and a trusted sum over its states holds this share of P(x).
-SHARE_WITHOUT_SEARCH = 0.5
-LARGEST_POPULATION = 200_000
+# The same for heavy states of populations.
+COLLECT_SHARE = 0.15
+# The fewest states may take this share of the time; a population of as many states as are swept together, the other.
+ANNEALING_SHARE, POPULATION_SHARE = 0.7, 0.2
+# Populations leave the rest of the time to the sum over their states.
+POPULATIONS_SHARE = 0.92
+# From so many spins on, states go both ways if too few families of a population would be left.
+FEWEST_BOTH_WAYS = 500
+# A search for phases that states which went both ways have missed takes this share of the time.
+SEARCH_FOR_PHASES_SHARE = 0.05
+# Quenches of random states, and the share of the time that they may take.
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
 # With more spins than this, states are collected only if annealing has reached the same state twice.
 MOST_SPINS_TO_COLLECT = 300
@@ -154,8 +117,8 @@ TIMED_EXACT_SPINS = 16
 # and if bounds only report that it would be possible. They report it if they are farther apart than this.
 EXACT_SEARCH_SHARE, EXACT_HINT_SHARE = 0.1, 0.05
 CLOSED_BRACKET = 1e-6
-# Samples are drawn from populations of at least this size.
-FEWEST_TO_DRAW_FROM = 50
+# Samples are drawn from groups of at least this size; all together take this share of the time.
+FEWEST_TO_DRAW_FROM, SHARE_TO_DRAW = 2, 0.4
 # Seconds that the other components share after an interrupt, and once the budget is spent.
 SECONDS_AFTER_INTERRUPT, SECONDS_AT_LEAST = 0.01, 0.1
 

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from spectralz.portfolio.verdict import Conclusion
 
 # Names that may be excluded; bounders have their own names.
-METHODS_TRIED = tuple(
-    dict.fromkeys(["exact", "quadrature", "ep", "bp", "mps", "annealing", "states", "tempering", *BOUNDERS])
-)
+METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "bp", "mps", "annealing", "states", *BOUNDERS]))
 
 
 @dataclass(frozen=True)
@@ -74,18 +72,13 @@ STEPS = (
     Step(anneal, of_left=1.0, of_budget=policy.LEAST_FOR_ANNEALING),
     Step(bound, of_left=policy.NEXT_ROUND_SHARE),
 )
-# Before them, if there is much time: an interrupt should find an answer of each kind after the first seconds.
-QUICK_STEPS = (
-    Step(bound, of_budget=policy.QUICK_BOUNDS_SHARE),
-    Step(anneal, of_budget=policy.QUICK_ANNEALING_SHARE),
-)
 
 
 def answer(problem: Problem, deadline: Deadline) -> Answers:
     """Run the steps one after the other; an interrupt keeps the answers so far."""
     answers = Answers(trivial_bounds(problem.model))
     with catching_interrupt() as interrupt, using_threads(None, problem.model.n):
-        for step in QUICK_STEPS * (deadline.seconds >= policy.FEWEST_SECONDS_TO_BEGIN_QUICKLY) + STEPS:
+        for step in STEPS:
             for latest in step.run(problem, step.deadline(deadline), answers):
                 answers = latest
             if answers.is_interrupted:

@@ -53,7 +53,7 @@ class Thermodynamics(Compared):
     status
         How they were found.
     method
-        The name of the method: ``exact``, ``quadrature``, ``mps``, ``tempering`` or ``annealing``; several are joined
+        The name of the method: ``exact``, ``quadrature``, ``mps`` or ``annealing``; several are joined
         by "and".
     seconds
         Wall-clock time.

@@ -21,12 +21,12 @@ from spectralz._support.progress import report
 from spectralz.errors import catching_interrupt
 from spectralz.parts.leading import collective_directions
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, Phases, find_phases
 from spectralz.sampling.plan import LEAST_POINTS, predicted_seconds, seconds_per_point, survey
 from spectralz.sampling.populations import log_means, mean_and_shares
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
-from spectralz.sampling.strata import counted, path_to_stratum, run_by_run
+from spectralz.sampling.strata.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, Phases, find_phases
+from spectralz.sampling.strata.runs import counted, path_to_stratum, run_by_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -288,7 +288,7 @@ def phases_beside(
     """Return the phases that populations of a model have missed, looked for in about so many seconds."""
     if is_past():
         return Phases(is_complete=False)
-    path = from_coins(model, block_width=0)
+    path = from_coins(model)
     one = seconds_per_point(path, STATES, parallel=crew.parallel) / STATES
     most = min(seconds / max(one * SWEEPS_PER_CANDIDATE, 1e-12), MOST_CANDIDATES)
     return find_phases(path, runs, directions, rng, None, most, Deadline.after(2.0 * seconds), crew.parallel)
@@ -307,7 +307,7 @@ def _with_strata(
     seconds = deadline.left / max(total, 1)
     strata = []
     for k, (beta, phases) in enumerate(zip(sums[-1].betas.tolist(), targets, strict=True)):
-        path = from_coins(model.scaled(beta), block_width=0)
+        path = from_coins(model.scaled(beta))
         made = [
             _runs_to(crew, path_to_stratum(path, stratum), seconds, rng) for stratum in phases.strata if deadline.left
         ]

@@ -22,7 +22,6 @@ from spectralz.sampling.engines.lanes import fits_single_precision
 from spectralz.sampling.engines.side_flips import flip_engine
 from spectralz.sampling.engines.sparse import SparseEngine, sparse_engine
 from spectralz.sampling.engines.terms import term_engine
-from spectralz.sampling.moves.blocks import blocks_of
 from spectralz.sampling.moves.clusters import suit
 from spectralz.sampling.subgraph import strongest_subgraph
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Model
     from spectralz.sampling.engines.collapsed import Sides
     from spectralz.sampling.engines.protocol import Engine
-    from spectralz.sampling.moves.blocks import BlockTurns
     from spectralz.sampling.subgraph import Subgraph
 
 
@@ -51,8 +49,6 @@ class Path:
         The sides of a bipartite model of which one is summed out, or None.
     flips
         Whether the spins of the side that is not summed out are flipped one by one, instead of all together.
-    blocks
-        Blocks of spins that take turns with the sweeps on a sparse graph, or None.
     clusters
         Whether clusters of spins are turned before sweeps where they are large.
     subgraph
@@ -66,7 +62,6 @@ class Path:
     in_double: bool = False
     sides: Sides | None = None
     flips: bool = False
-    blocks: BlockTurns | None = None
     clusters: bool = False
     subgraph: Subgraph | None = None
     origin: Model | None = None
@@ -116,12 +111,12 @@ class Path:
 
     @property
     def device(self) -> Any | None:
-        """The device of JAX that states are swept on; None for the CPU, where blocks, clusters and subgraphs stay."""
+        """The device of JAX that states are swept on; None for the CPU, where clusters and subgraphs stay."""
         if self.in_double or self.origin is not None or self.has_terms:
             return None
         if self.sides is not None or self.couplings.is_dense:
             return device_for(self.n)
-        has_moves = self.blocks is not None or self.clusters or self.subgraph is not None
+        has_moves = self.clusters or self.subgraph is not None
         return device_for(self.n, suits=not has_moves and can_be_swept(self.n), fewest=FEWEST_SPARSE_SPINS)
 
     @property
@@ -133,16 +128,14 @@ class Path:
         if self.in_double:
             from spectralz.sampling.engines.double import double_engine
 
-            return double_engine(theta, couplings, self.base, self.blocks)
+            return double_engine(theta, couplings, self.base)
         if self.sides is not None and self.flips:
             return flip_engine(self.model, self.sides, self.base)
         if self.sides is not None:
             return collapsed_engine(self.model, self.sides, self.base)
         if couplings.is_dense:
             return dense_engine(theta, couplings, self.base)
-        return sparse_engine(
-            theta, couplings, self.base, blocks=self.blocks, subgraph=self.subgraph, clusters=self.clusters
-        )
+        return sparse_engine(theta, couplings, self.base, subgraph=self.subgraph, clusters=self.clusters)
 
     def __getstate__(self) -> dict[str, Any]:
         # The engine is made anew, by the process that uses it.
@@ -164,19 +157,15 @@ class Path:
         return self.can_turn_clusters and len(self.couplings.data) > 0
 
 
-def from_coins(model: Model, *, block_width: int | None = None) -> Path:
-    """Return the path from n fair coins; its points are temperatures: beta times the model.
-
-    On sparse graphs it chooses blocks of spins, which takes a second or two for 2,000 spins, unless ``block_width`` is
-    0. The rest takes less than a sweep.
-    """
+def from_coins(model: Model) -> Path:
+    """Return the path from n fair coins; its points are temperatures: beta times the model."""
     in_double = not _fits(model)
     sides = None if in_double else sides_that_pay(model)
-    return _with_moves(Path(model, np.zeros(model.n), in_double, sides), block_width)
+    return Path(model, np.zeros(model.n), in_double, sides)
 
 
 def from_fields(model: Model, fields: FloatArray, *, sides: Sides | None = None) -> Path:
-    """Return the path from independent spins in given fields, without blocks and clusters.
+    """Return the path from independent spins in given fields, without clusters.
 
     ``sides`` says which side of a bipartite model to sum out, if its fields fit into single precision.
     """
@@ -184,21 +173,17 @@ def from_fields(model: Model, fields: FloatArray, *, sides: Sides | None = None)
     return Path(model, fields, in_double, None if in_double else sides)
 
 
-def path_to(
-    model: Model, *, block_width: int | None = None, clusters: bool | None = False, in_double: bool = False
-) -> Path:
+def path_to(model: Model, *, clusters: bool | None = False, in_double: bool = False) -> Path:
     """Return the path that suits a model.
 
     It begins from independent spins in the model's own fields; from fields that four short pilot runs find
     (:func:`base_rates`, up to 4e8 operations) if a side of the model is summed out; from fair coins if its fields are
-    too large for single precision. Choosing blocks takes a second or two for 2,000 spins.
+    too large for single precision.
 
     Parameters
     ----------
     model
         The model.
-    block_width
-        Treewidth of the blocks that take turns with sweeps on sparse graphs; 0 for none, None for what suits the graph.
     clusters
         Whether clusters of spins are turned where they are large; None if that is of use. Each state then takes long,
         so this is for few states and many points.
@@ -206,10 +191,10 @@ def path_to(
         Whether states are drawn in double precision.
     """
     if not _fits(model):
-        return from_coins(model, block_width=block_width)
+        return from_coins(model)
     sides = None if in_double else sides_that_pay(model)
     base = np.ascontiguousarray(model.field) if sides is None else base_rates(model, sides)
-    return _with_moves(Path(model, base, in_double, sides), block_width, clusters)
+    return _with_clusters(Path(model, base, in_double, sides), clusters)
 
 
 def from_subgraph(path: Path, width: int) -> Path:
@@ -229,7 +214,7 @@ def from_model(first: Model, second: Model) -> Path:
 
 def _engine_between(model: Model) -> Engine:
     """Return the engine of one model of many on the way between two; coloring each of them would take longest."""
-    path = from_coins(model, block_width=0)
+    path = from_coins(model)
     return path.engine if path.couplings.is_dense else path.compiled_engine
 
 
@@ -237,16 +222,8 @@ def _fits(model: Model) -> bool:
     return fits_single_precision(model.field, model.storage.for_kernels(), model.higher)
 
 
-def _with_moves(path: Path, block_width: int | None, clusters: bool | None = False) -> Path:
-    """Return a path with the blocks and clusters that suit its model, or those requested."""
-    model, couplings = path.model, path.couplings
-    if path.has_terms:
+def _with_clusters(path: Path, clusters: bool | None) -> Path:
+    """Return a path on which clusters are turned, if they are requested or, with None, suit its model."""
+    if path.has_terms or path.in_double:
         return path
-    has_clusters = not path.in_double and (suit(model, couplings) if clusters is None else clusters)
-    if not has_clusters and not block_width and path.device is not None:
-        return path
-    # Clusters do what blocks are for, unless blocks are requested.
-    width = 0 if has_clusters and block_width is None else block_width
-    can_have_blocks = path.sides is None and not couplings.is_dense
-    blocks = blocks_of(model, width, couplings) if can_have_blocks else None
-    return replace(path, blocks=blocks, clusters=has_clusters)
+    return replace(path, clusters=suit(path.model, path.couplings) if clusters is None else clusters)

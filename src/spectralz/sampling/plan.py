@@ -193,7 +193,7 @@ def _slowness(*, is_dense: bool) -> float:
     order = np.random.default_rng(0).permutation(n)  # neighbors are apart in memory
     ring = np.column_stack([order, np.roll(order, 1)])
     model = Ising(np.zeros(n), np.full((n, n), 0.5 / n)) if is_dense else Ising.from_edges(n, ring, np.full(n, 0.5))
-    path = from_coins(model, block_width=0)
+    path = from_coins(model)
     with clock.using_clock(clock.seconds):  # whatever the clock of the caller
         seconds = seconds_per_point(path, path.engine.together)
     return max(seconds * clock.OPERATIONS_PER_SECOND / operations(path.engine, 1, path.engine.together), LEAST_SLOWNESS)
@@ -220,13 +220,3 @@ def seconds_per_state(path: Path, step: float, one: float) -> float:
 def bytes_per_state(path: Path) -> int:
     """Return the memory of a state."""
     return path.engine.bytes_per_state + path.n
-
-
-def bytes_of_blocks(path: Path, threads: int) -> int:
-    """Return the memory of blocks and their tables."""
-    from spectralz.kernels.sampling.block_heat_bath import LANES
-
-    if path.blocks is None:
-        return 0
-    entries = sum(block.entries for block in path.blocks.blocks)
-    return 8 * entries + 8 * (LANES + 2) * path.blocks.entries * threads

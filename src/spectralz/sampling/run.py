@@ -5,7 +5,7 @@ collects log-weights on its way. Once these have become uneven, the population i
 ones multiply. Sweeps keep the states in equilibrium, or near it.
 
 The product of the mean weights has Z as its expectation, however few or far from equilibrium the states are, as long as
-points and blocks do not depend on them (Neal; Del Moral). So a survey chooses the points in advance.
+points do not depend on them (Neal; Del Moral). So a survey chooses the points in advance.
 
 With many spins the log-weights vary by much more than 1, and no number of states contains the heavy ones that dominate
 the mean weight. Then states also go back from the model to the base. The mean log-weight is too small on the way there,
@@ -109,7 +109,7 @@ def anneal(
     variances: list[FloatArray] = []
     variance = 0.0
     stops = stops or {}
-    for part in _parts(engine, len(points), size, sweeps, stops):
+    for part in parts_of_path(engine, len(points), size, sweeps, stops):
         back, on = chains.sweep(before[part], points[part], after[part], sweeps)
         weights = log_weight + np.cumsum(on, axis=0)
         earlier = np.concatenate([log_weight[None], weights[:-1]])
@@ -160,7 +160,7 @@ def _run(
     )
 
 
-def _parts(engine: Engine, points: int, size: int, sweeps: int, stops: Iterable[int] = ()) -> list[slice]:
+def parts_of_path(engine: Engine, points: int, size: int, sweeps: int, stops: Iterable[int] = ()) -> list[slice]:
     """Divide a path into parts that are passed between two looks at the weights; one ends at each of the stops."""
     affordable = OPERATIONS_PER_LOOK / (engine.operations * sweeps * size)
     length = int(max(min(SHARE_PER_LOOK * points, MOST_PER_LOOK, affordable), 1))
@@ -273,7 +273,7 @@ def _log_weights(
     """Take states along points of the path, and return the log-weights that they collect."""
     before, after = neighbors(points)
     total = np.zeros(chains.size)
-    for part in _parts(engine, len(points), chains.size, sweeps):
+    for part in parts_of_path(engine, len(points), chains.size, sweeps):
         _, on = chains.sweep(before[part], points[part], after[part], sweeps)
         total += on.sum(axis=0)
         tell(part.stop / len(points))
@@ -283,7 +283,7 @@ def _log_weights(
 def _relaxed(engine: Engine, chains: Chains, count: int, sweeps: int) -> FloatArray:
     """Sweep at the model; return log-weights minus those of the base."""
     ones = np.ones(count)
-    for part in _parts(engine, count, chains.size, sweeps):
+    for part in parts_of_path(engine, count, chains.size, sweeps):
         chains.sweep(ones[part], ones[part], ones[part], 1)
     back, _ = chains.sweep(np.zeros(1), np.ones(1), np.ones(1), 1)
     return np.asarray(-back[0])

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 # Speed that each thread after the first adds, as measured.
 EFFICIENCY = 0.8
+# With fewer runs per thread than this, threads share the states of each run if these are many.
+FEW_RUNS = 4
 # Number of different reasons for lost runs that are reported.
 MOST_REASONS = 2
 
@@ -107,9 +109,26 @@ def anneal_many(
     Each run has its own stream of random numbers, so the result does not depend on the number of threads. Threads make
     runs side by side if these are small, otherwise parts of one run. With an executor its workers make the runs.
     """
-    streams = rng.spawn(count)
     work = partial(anneal, path, points, size, sweeps=sweeps, resample_below=resample_below)
     cost = operations(path.engine, len(points), size, sweeps)
+    yield from spread_runs(crew, path, work, size, count, cost, rng, tell)
+
+
+def spread_runs(
+    crew: Crew,
+    path: Path,
+    work: Callable[..., R],
+    size: int,
+    count: int,
+    cost: float,
+    rng: np.random.Generator,
+    tell: Callable[[float], None],
+) -> Iterator[R]:
+    """Yield what ``work`` returns for each of ``count`` streams of random numbers, in order, wherever it is done.
+
+    ``size`` is the number of states that each sweeps, and ``cost`` what it charges.
+    """
+    streams = rng.spawn(count)
     if crew.workers:
         is_any_done = False
         for run in crew.workers.results(work, streams, tell):
@@ -119,9 +138,10 @@ def anneal_many(
         if is_any_done:
             return
     threads = crew.threads_for(path)
-    if threads == 1 or count == 1 or size >= 2 * path.engine.together * threads:
+    is_wide = size >= 2 * path.engine.together * threads and count < FEW_RUNS * threads
+    if threads == 1 or count == 1 or is_wide:
         for k, stream in enumerate(streams):
-            yield work(stream, parallel=crew.parallel, tell=lambda share, k=k: tell((k + share) / count))  # type: ignore[misc]
+            yield work(stream, parallel=crew.parallel, tell=lambda share, k=k: tell((k + share) / count))
         return
     for _ in range(count):  # as one after the other does, to the last digit
         clock.charge(cost)
@@ -129,8 +149,8 @@ def anneal_many(
 
 
 def _side_by_side(
-    crew: Crew, work: Callable[..., Run], streams: Sequence[np.random.Generator], tell: Callable[[float], None]
-) -> Iterator[Run]:
+    crew: Crew, work: Callable[..., R], streams: Sequence[np.random.Generator], tell: Callable[[float], None]
+) -> Iterator[R]:
     """Yield the runs of ``work`` for each stream, each in a thread of its own, in order."""
     done = [0.0] * len(streams)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spectralz.kernels import UNIT_ROUNDOFF
 
@@ -20,12 +20,15 @@ class Judgment:
         Whether the evidence supports the answer and its error.
     why
         The reason for distrust, as the end of a sentence that begins with a semicolon; empty if it is trusted.
+    doubt
+        Why something may be missing that no sum over known states would show; empty if nothing speaks for that.
     """
 
     log_z: float
     std_error: float
     trusted: bool
     why: str = ""
+    doubt: str = field(default="", repr=False)
 
 
 def with_rounding(std_error: float, log_z: float) -> float:

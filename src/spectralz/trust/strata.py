@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.sampling.populations import log_mean_z
-from spectralz.sampling.strata import is_measured
+from spectralz.sampling.strata.runs import is_measured
 from spectralz.trust.agreement import agree
 from spectralz.trust.judgment import Judgment
 from spectralz.trust.runs import Summary, judge_runs, summary_of
@@ -16,8 +16,8 @@ from spectralz.trust.runs import Summary, judge_runs, summary_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spectralz.sampling.phases import Phases
     from spectralz.sampling.populations import Run
+    from spectralz.sampling.strata.phases import Phases
 
 # An answer is distrusted if strata that no run has measured may hold this share of Z. A smaller share leaves it
 # trusted, with an error of this many times the share. Measured by `benchmarks.honesty` and `benchmarks.trust`

@@ -1,8 +1,7 @@
-"""Heat-bath sweeps over a population of states, compiled; every state has its own fields and random numbers.
+"""Fields and quenches of a population of states, compiled, and random numbers that belong to counters.
 
-For each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date. So an unchanged spin costs one random
-number, and a flipped spin costs a pass over its row. The kernels release the interpreter's lock, so parts of a
-population may run in threads. The result is the same, since every state has its own random numbers.
+For each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date, so that a flipped spin costs a pass over
+its row. The kernels release the interpreter's lock, so parts of a population may run in threads.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ if TYPE_CHECKING:
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
-SHIFT_1, SHIFT_2, SHIFT_3, SHIFT_TO_53_BITS = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
-LAST_OF_53_BITS = 2.0**-53
-# Beyond this the other state of a spin has a probability below any number drawn.
-CERTAIN = 40.0
+SHIFT_1, SHIFT_2, SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @inner
@@ -33,12 +29,6 @@ def mixed(counter: Any) -> Any:
     z = (counter ^ (counter >> SHIFT_1)) * MIX_1
     z = (z ^ (z >> SHIFT_2)) * MIX_2
     return z ^ (z >> SHIFT_3)
-
-
-@inner
-def uniform(counter: Any) -> float:
-    """Return the number in [0, 1) that belongs to a counter."""
-    return (mixed(counter) >> SHIFT_TO_53_BITS) * LAST_OF_53_BITS
 
 
 @inlined

@@ -11,6 +11,7 @@ Models lie on a path from a base, whose Z is known, to the model: at ``beta`` th
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ LANES = 64
 # Number of spins of a dense coupling whose flips are passed to all others together, by one matrix product.
 SPINS_TOLD_TOGETHER = 32
 
-ONE, TWO, ZERO = np.float32(1.0), np.float32(2.0), np.float32(0.0)
+ONE, TWO, ZERO, QUARTER = np.float32(1.0), np.float32(2.0), np.float32(0.0), np.float32(0.25)
 LAST_OF_24_BITS = np.float32(2.0**-24)
 # exp(-d) = 2^k p(f) for f in (-1, 0]; below exp(-87) the other state of a spin has a probability below any number
 # drawn.
@@ -48,6 +49,8 @@ class SparsePath(NamedTuple):
         Entries of the couplings' CSR matrix, likewise.
     indices, indptr
         Its columns, and where its rows begin.
+    cold_from
+        The point of the path from which on spins turn nearly by Metropolis' rule instead of the heat bath.
     """
 
     field: FloatArray
@@ -56,6 +59,7 @@ class SparsePath(NamedTuple):
     data_change: FloatArray
     indices: ColumnArray
     indptr: IntArray
+    cold_from: float = math.inf
 
 
 class DensePath(NamedTuple):
@@ -67,11 +71,14 @@ class DensePath(NamedTuple):
         Fields of the base.
     field, coupling
         Of the model.
+    cold_from
+        The point of the path from which on spins turn nearly by Metropolis' rule instead of the heat bath.
     """
 
     base: SingleArray
     field: SingleArray
     coupling: SingleArray
+    cold_from: float = math.inf
 
 
 @intrinsic
@@ -124,6 +131,21 @@ def drawn(log_odds: Any, word: Any) -> Any:
     return likely if u * (ONE + unlikely) < ONE else -likely
 
 
+@inner
+def flipped(spin: Any, log_odds: Any, word: Any, is_cold: Any) -> Any:
+    """Return a spin that may have turned, from 24 random bits.
+
+    With q = P(unlikely side) / P(likely side) it turns to the likely side with probability 1 / (1 + w q), to the
+    unlikely side with q / (1 + w q). Where it is warm w is 1, the heat bath: spins drawn anew forget most. Where it is
+    cold w is 1/4, nearly Metropolis' rule: spins without much of a field turn more often, but not every time.
+    """
+    against = -spin * log_odds
+    unlikely = _exp_minus(abs(against))
+    u = np.float32(np.int32(word >> U8)) * LAST_OF_24_BITS
+    bound = ONE + (QUARTER if is_cold else ONE) * unlikely
+    return -spin if u * bound < (ONE if against >= ZERO else unlikely) else spin
+
+
 @compiled
 def draw_spins(x: Any, state: RandomArray, field: FloatArray) -> None:
     """Draw independent spins with the given fields into ``x``, (n, 64) of any type."""
@@ -147,16 +169,6 @@ def take(x: Any, places: IntArray, taken: Any, chunk: int) -> None:
 
 
 @compiled
-def swap_lanes(one: Any, other: Any, is_swapped: Any) -> None:
-    """Let some lanes of two chunks change places; chunks are (n, 64)."""
-    for i in range(len(one)):
-        for lane in range(LANES):
-            here, there = one[i, lane], other[i, lane]
-            one[i, lane] = there if is_swapped[lane] else here
-            other[i, lane] = here if is_swapped[lane] else there
-
-
-@compiled
 def sweep_sparse(x: SpinArray, state: RandomArray, betas: FloatArray, sweeps: int, path: SparsePath) -> FloatArray:
     """Sweep over 64 states at each point of the path in turn; return their energies there, (len(betas), 64).
 
@@ -167,6 +179,7 @@ def sweep_sparse(x: SpinArray, state: RandomArray, betas: FloatArray, sweeps: in
     n = len(x)
     for k in range(len(betas)):
         beta = betas[k]
+        is_cold = beta >= path.cold_from
         for place in range(len(scaled)):
             scaled[place] = 2.0 * (path.data[place] + beta * path.data_change[place])
         for _ in range(sweeps):
@@ -179,7 +192,9 @@ def sweep_sparse(x: SpinArray, state: RandomArray, betas: FloatArray, sweeps: in
                     for lane in range(LANES):
                         log_odds[lane] += coupling * np.float32(x[j, lane])
                 for lane in range(LANES):
-                    x[i, lane] = np.int8(drawn(log_odds[lane], next_word(state, lane)))
+                    x[i, lane] = np.int8(
+                        flipped(np.float32(x[i, lane]), log_odds[lane], next_word(state, lane), is_cold)
+                    )
         record_energies(x, path, energies, k)
     return energies
 
@@ -216,6 +231,7 @@ def sweep_dense(
     pushes, rows = np.empty((n, LANES), np.float32), np.empty((SPINS_TOLD_TOGETHER, n), np.float32)
     turned = np.empty((SPINS_TOLD_TOGETHER, LANES), np.float32)
     for k in range(len(betas)):
+        is_cold = betas[k] >= path.cold_from
         of_base, of_model = np.float32(2.0 * (1.0 - betas[k])), np.float32(2.0 * betas[k])
         for _ in range(sweeps):
             for begin in range(0, n, SPINS_TOLD_TOGETHER):
@@ -225,7 +241,7 @@ def sweep_dense(
                     field = of_base * path.base[i]
                     turns = np.int32(0)
                     for lane in range(LANES):
-                        spin = drawn(field + of_model * h[i, lane], next_word(state, lane))
+                        spin = flipped(x[i, lane], field + of_model * h[i, lane], next_word(state, lane), is_cold)
                         change = spin - x[i, lane]
                         x[i, lane] = spin
                         turned[count, lane] = change

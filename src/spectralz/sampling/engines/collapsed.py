@@ -7,7 +7,7 @@ their states is a product of 2cosh. This leaves fewer spins whose weights can sc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from spectralz.sampling.engines.lanes import CompiledEngine, Lanes, log_z_of_fie
 from spectralz.sampling.engines.sparse import sparse_operations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from spectralz.kernels.sampling.collapsed import CollapsedPath
@@ -138,8 +136,8 @@ class CollapsedChains(Lanes):
         kept, summed = self._path.weights.shape
         self._v = self._room(kept, np.float32)
         self._pushes = self._room(summed, np.float32)
-        # The point of the path at which the states of each chunk are.
-        self._betas = np.zeros(self._chunks)
+        # The point of the path at which the states are.
+        self._beta = 0.0
         # The summed side of states that were given, until the first sweep.
         self._given: NDArray[np.int8] | None = None
 
@@ -177,29 +175,12 @@ class CollapsedChains(Lanes):
             back[chunk], on[chunk] = sweep_collapsed(*arrays, points, sweeps, self._path)
 
         self._each(work)
-        self._now_at(at[-1:])
-        return self._joined(back), self._joined(on)
-
-    def sweep_ladder(self, before: FloatArray, at: FloatArray, after: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sweep the same number of states at each of some points, all states together (``Ladder``)."""
-        points = np.stack([self._by_chunk(each) for each in (before, at, after)], axis=1)
-        back, on = self._room(1, np.float64), self._room(1, np.float64)
-        self._each(lambda chunk: self._sweep_rung(points[chunk : chunk + 1], back, on, chunk))
         self._now_at(at)
-        return back.reshape(len(at), -1), on.reshape(len(at), -1)
-
-    def _sweep_rung(self, three: FloatArray, back: FloatArray, on: FloatArray, chunk: int) -> None:
-        from spectralz.kernels.sampling.collapsed import sweep_collapsed
-
-        arrays = self._v[chunk], self._pushes[chunk], self._random[chunk]
-        back[chunk], on[chunk] = sweep_collapsed(*arrays, three, 1, self._path)
+        return self._joined(back), self._joined(on)
 
     def _now_at(self, points: FloatArray) -> None:
         if len(points):
-            self._betas, self._given = self._by_chunk(points), None
-
-    def _arrays(self) -> Sequence[Any]:
-        return self._v, self._pushes
+            self._beta, self._given = float(points[-1]), None
 
     def log_weights_at_end(self) -> FloatArray:
         """Return the log-weights of the states in the model, the other side summed out."""
@@ -228,7 +209,7 @@ class CollapsedChains(Lanes):
 
         def work(chunk: int) -> None:
             h = np.empty((len(sides.summed), LANES), np.float32)
-            draw_side(h, self._pushes[chunk], self._random[chunk], self._betas[chunk], path.summed, path.summed_change)
+            draw_side(h, self._pushes[chunk], self._random[chunk], self._beta, path.summed, path.summed_change)
             these = slice(chunk * LANES, min((chunk + 1) * LANES, self.size))
             x[these, sides.summed] = h.T[: these.stop - these.start]
 

@@ -9,11 +9,9 @@ import numpy as np
 
 from spectralz._support import costs
 from spectralz.kernels.coupling import frozen
-from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, log_z_of_fields
+from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, cold_from, log_z_of_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
@@ -63,7 +61,9 @@ def dense_engine(theta: FloatArray, couplings: Couplings, base: FloatArray) -> D
 
     n = len(theta)
     coupling = couplings.data.reshape(n, n).astype(np.float32)
-    path = DensePath(frozen(base.astype(np.float32)), frozen(theta.astype(np.float32)), frozen(coupling))
+    path = DensePath(
+        frozen(base.astype(np.float32)), frozen(theta.astype(np.float32)), frozen(coupling), cold_from(couplings)
+    )
     return DenseEngine(base, path, log_z_of_fields(base), dense_operations(n))
 
 
@@ -105,9 +105,6 @@ class DenseChains(SpinBySpin):
         """Let the state at ``places[r]`` become the r-th."""
         super().take(places)
         self._h = self._taken_fields(places)
-
-    def _arrays(self) -> Sequence[Any]:
-        return self._x, self._h
 
     def _room_for_fields(self) -> NDArray[Any]:
         return np.empty_like(self._x)

@@ -11,7 +11,7 @@ from spectralz._support import costs
 from spectralz._support.devices import computing_on, refuse_too_large
 from spectralz.errors import DeviceError
 from spectralz.sampling.engines.device import Columns, DeviceEngine, padded, put
-from spectralz.sampling.engines.lanes import changes_of, log_z_of_fields, swap_places
+from spectralz.sampling.engines.lanes import changes_of, log_z_of_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -155,42 +155,25 @@ class DeviceSparseChains(Columns):
         energy = np.concatenate([np.empty((0, self.size)), *parts])
         return changes_of(before, at, after, energy)
 
-    def sweep_ladder(self, before: FloatArray, at: FloatArray, after: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sweep the same number of states at each of some points, all states together (``Ladder``)."""
-        points = np.repeat(at, self.size // len(at) // STATES_PER_BLOCK)
-        blocks = np.pad(points, (0, self.lanes // STATES_PER_BLOCK - len(points)))
-        energy = self._swept_at(blocks[None], 1, 1).reshape(len(at), -1)
-        return changes_of(before, at, after, energy)
-
-    def swap(self, rungs: NDArray[np.int64], changes: NDArray[np.bool_]) -> None:
-        """Let copies at some rungs change places with those at the next (``Ladder``)."""
-        places = np.arange(self.size).reshape(-1, changes.shape[1])
-        swap_places(places, rungs, changes)
-        self.take(places.ravel())
-
     def _swept(self, at: FloatArray, sweeps: int) -> FloatArray:
         """Sweep all states at a few points, one after the other; return E - E_0 of the states at each."""
-        points = np.zeros((POINTS_AT_ONCE, self.lanes // STATES_PER_BLOCK))
-        points[: len(at)] = at[:, None]
-        return self._swept_at(points, len(at), sweeps)
-
-    def _swept_at(self, points: FloatArray, count: int, sweeps: int) -> FloatArray:
-        """Sweep at the first few of some points, (points, blocks of states); return E - E_0 of the states at each."""
         from spectralz.kernels.device.sparse_sweeps import sweep_along
 
+        points = np.zeros((POINTS_AT_ONCE, self.lanes // STATES_PER_BLOCK))
+        points[: len(at)] = at[:, None]
         engine = self._engine
         with computing_on(self._device):
             self.x, self._words, energy = sweep_along(
                 self.x,
                 self._words,
                 points,
-                np.int32(count),
+                np.int32(len(at)),
                 engine.path,
                 sweeps=sweeps,
                 most=engine.most_tiles,
                 interpret=self._is_interpreted,
             )
-            return np.asarray(energy)[:count, : self.size]  # on a device each length is compiled for
+            return np.asarray(energy)[: len(at), : self.size]  # on a device each length is compiled for
 
     def take(self, places: NDArray[np.int64]) -> None:
         """Let the state at ``places[r]`` become the r-th."""

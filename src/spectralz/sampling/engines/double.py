@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.coupling import Couplings
     from spectralz.model import FloatArray
-    from spectralz.sampling.moves.blocks import BlockTurns
 
 
 class DoubleSparseEngine(SparseEngine):
@@ -36,16 +35,12 @@ class DoubleDenseEngine(DenseEngine):
         return 9 * self.n + 64
 
 
-def double_engine(
-    theta: FloatArray, couplings: Couplings, base: FloatArray, blocks: BlockTurns | None = None
-) -> SparseEngine | DenseEngine:
+def double_engine(theta: FloatArray, couplings: Couplings, base: FloatArray) -> SparseEngine | DenseEngine:
     """Return an engine whose path begins from independent spins with the fields ``base``."""
     from spectralz.kernels.sampling.lanes import DensePath
 
     if not couplings.is_dense:
-        return sparse_engine(
-            theta, couplings, base, blocks=blocks, kind=DoubleSparseEngine, update_times=costs.DOUBLE_SPARSE_TIMES
-        )
+        return sparse_engine(theta, couplings, base, kind=DoubleSparseEngine, update_times=costs.DOUBLE_SPARSE_TIMES)
     n = len(theta)
     path = DensePath(frozen(base), frozen(theta), frozen(couplings.data.reshape(n, n)))
     operations = costs.DOUBLE_UPDATE * max(n, 1) + costs.DOUBLE_ENTRY * n**2

@@ -13,7 +13,7 @@ from spectralz.kernels.terms import NO_TERMS
 from spectralz.sampling.engines.protocol import one_after_the_other
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray
     from spectralz.sampling.engines.protocol import Parallel
 
+# Where couplings times the point of the path, sqrt(sum_j J_ij^2) on average, exceed this, it is cold.
+COLD = 0.6
 # Log-odds up to this size keep four digits after the point in single precision.
 LARGEST_LOG_ODDS = 1000.0
 
@@ -41,6 +43,11 @@ def sums_of_sizes(higher: Terms, n: int) -> FloatArray:
     return np.asarray(np.bincount(higher.spin, weights=sizes, minlength=n), dtype=np.float64)
 
 
+def cold_from(couplings: Couplings) -> float:
+    """Return the point of a path from coins at which spins are held by each other rather than by chance."""
+    return COLD / max(couplings.mean_strength, np.finfo(float).tiny)
+
+
 def log_z_of_fields(theta: FloatArray) -> float:
     """Return log Z of independent spins."""
     return float(log_2cosh(theta).sum())
@@ -51,12 +58,6 @@ def changes_of(
 ) -> tuple[FloatArray, FloatArray]:
     """Return how log-weights change from points to those before and after, given E - E_0 of states, a row per point."""
     return (before - at)[:, None] * energy, (after - at)[:, None] * energy
-
-
-def swap_places(numbers: NDArray[np.int64], rungs: NDArray[np.int64], changes: NDArray[np.bool_]) -> None:
-    """Let numbers of copies at some rungs, (K, copies), change places with those at the next."""
-    lower, upper = numbers[rungs], numbers[rungs + 1]
-    numbers[rungs], numbers[rungs + 1] = np.where(changes, upper, lower), np.where(changes, lower, upper)
 
 
 class CompiledEngine:
@@ -118,24 +119,6 @@ class Lanes:
         self._each(lambda chunk: take(x, places, taken, chunk))
         return taken
 
-    def swap(self, rungs: NDArray[np.int64], changes: NDArray[np.bool_]) -> None:
-        """Let copies at some rungs change places with those at the next (``Ladder``)."""
-        from spectralz.kernels.sampling.lanes import LANES, swap_lanes
-
-        each = changes.shape[1] // LANES
-        for rung, row in zip(rungs.tolist(), changes.reshape(len(rungs), each, LANES), strict=True):
-            for chunk, is_swapped in enumerate(row, rung * each):
-                for array in self._arrays():
-                    swap_lanes(array[chunk], array[chunk + each], is_swapped)
-
-    def _arrays(self) -> Sequence[Any]:
-        """Return the arrays whose chunks belong to the states."""
-        raise NotImplementedError
-
-    def _by_chunk(self, points: FloatArray) -> FloatArray:
-        """Return the point at which each chunk is, if all points have the same number of states."""
-        return np.repeat(points, self._chunks // len(points))
-
     def _joined(self, numbers: FloatArray) -> FloatArray:
         """Return numbers of all states at some points, (chunks, points, 64), as (points, states)."""
         return numbers.transpose(1, 0, 2).reshape(numbers.shape[1], self._lanes)[:, : self.size]
@@ -167,9 +150,6 @@ class SpinBySpin(Lanes):
         """Put given states into the lanes."""
         self._put(x, self._x)
 
-    def _arrays(self) -> Sequence[Any]:
-        return (self._x,)
-
     def take(self, places: NDArray[np.int64]) -> None:
         """Let the state at ``places[r]`` become the r-th."""
         self._x = self._taken(self._x, places)
@@ -188,18 +168,6 @@ class SpinBySpin(Lanes):
         self._parallel(partial(self._sweep, at, sweeps, energies), range(self._chunks))
         joined = self._joined(energies)
         return changes_of(before, at, after, joined)
-
-    def sweep_ladder(self, before: FloatArray, at: FloatArray, after: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sweep the same number of states at each of some points, all states together (``Ladder``)."""
-        self._refresh(1)
-        energies = self._room(1, np.float64)
-        points = self._by_chunk(at)
-        self._each(lambda chunk: self._sweep_rung(points, energies, chunk))
-        energy = energies.reshape(len(at), -1)
-        return changes_of(before, at, after, energy)
-
-    def _sweep_rung(self, at: FloatArray, energies: FloatArray, chunk: int) -> None:
-        self._sweep(at[chunk : chunk + 1], 1, energies, chunk)
 
     def _refresh(self, points: int) -> None:
         """Sum up anew what the sweeps at so many points change, if it is time."""

@@ -58,20 +58,6 @@ class Chains(Protocol):
         """Return the states, one per row."""
 
 
-class Ladder(Chains, Protocol):
-    """States in equal numbers at several points of the path at once, those of the first point first."""
-
-    def sweep_ladder(self, before: FloatArray, at: FloatArray, after: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sweep all states once, each at its point.
-
-        Returns what :meth:`Chains.sweep` does, as arrays of K x copies: how log-weights change from each of the K
-        points to the one before and to the one after.
-        """
-
-    def swap(self, rungs: NDArray[np.int64], changes: NDArray[np.bool_]) -> None:
-        """Let copies at some points change places with those at the next; ``changes`` is (points, copies)."""
-
-
 class Engine(Protocol):
     """Makes chains for one path. It is a value: nothing in it changes after it was made."""
 

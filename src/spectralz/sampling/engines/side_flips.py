@@ -60,16 +60,8 @@ class FlipChains(CollapsedChains):
 
             self._parallel(fill, blocks)
             self._each(work)
-        self._now_at(at[-1:])
+        self._now_at(at)
         return self._joined(back), self._joined(on)
-
-    def _sweep_rung(self, three: FloatArray, back: FloatArray, on: FloatArray, chunk: int) -> None:
-        from spectralz.kernels.sampling.side_flips import fill_tables, sweep_flips
-
-        tables = self._tables()
-        fill_tables(0, len(self._path.weights), float(three[0, 1]), self._path, tables)
-        arrays = self._v[chunk], self._pushes[chunk], self._random[chunk]
-        sweep_flips(*arrays, three[0], 1, self._path, tables, back[chunk, 0], on[chunk, 0])
 
     def _tables(self) -> Tables:
         from spectralz.kernels.sampling.side_flips import Tables

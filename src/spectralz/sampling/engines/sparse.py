@@ -11,23 +11,15 @@ import numpy as np
 
 from spectralz._support import costs
 from spectralz.kernels.coupling import frozen
-from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, log_z_of_fields
-from spectralz.sampling.moves.blocks import COLD
+from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, cold_from, log_z_of_fields
 from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, first_point, move_operations, turn_clusters
 
 if TYPE_CHECKING:
     from spectralz.kernels.coupling import Couplings
-    from spectralz.kernels.sampling.block_heat_bath import Block
     from spectralz.kernels.sampling.lanes import SparsePath
     from spectralz.model import FloatArray
     from spectralz.sampling.engines.protocol import Parallel
-    from spectralz.sampling.moves.blocks import BlockTurns
     from spectralz.sampling.subgraph import Subgraph
-
-# Copies at a point of a ladder form groups of so many, which exchange nothing.
-COPIES_PER_GROUP = 8
-# Clusters are exchanged once in so many rounds at low temperature; less often if they hold this share of the spins.
-ROUNDS_OF_SMALL, LARGEST_CLUSTER, ROUNDS_OF_LARGE = 1, 0.3, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +34,6 @@ class SparseEngine(CompiledEngine):
         Fields of the base.
     path
         The same as the arrays of the kernels.
-    blocks
-        Blocks of spins that are drawn jointly at low temperatures, if any.
     subgraph
         The subgraph whose couplings are part of the base, if any.
     clusters_from
@@ -54,7 +44,6 @@ class SparseEngine(CompiledEngine):
     couplings: Couplings
     base: FloatArray
     path: SparsePath
-    blocks: BlockTurns | None
     subgraph: Subgraph | None
     clusters_from: float
     log_z_of_base: float
@@ -80,7 +69,6 @@ def sparse_engine(
     couplings: Couplings,
     base: FloatArray,
     *,
-    blocks: BlockTurns | None = None,
     subgraph: Subgraph | None = None,
     clusters: bool = False,
     kind: type[SparseEngine] = SparseEngine,
@@ -101,6 +89,7 @@ def sparse_engine(
         frozen(couplings.data - data),
         couplings.indices,
         couplings.indptr,
+        cold_from(couplings),
     )
     clusters_from = first_point(path) if clusters else math.inf
     slow_share = 1.0 - clusters_from if clusters_from < 1.0 else 0.0
@@ -109,13 +98,10 @@ def sparse_engine(
         couplings=couplings,
         base=base,
         path=path,
-        blocks=blocks,
         subgraph=subgraph,
         clusters_from=clusters_from,
         log_z_of_base=log_z_of_fields(base) if subgraph is None else subgraph.log_z,
-        operations=update_times * sparse_operations(n, entries)
-        + (blocks.operations if blocks is not None else 0.0)
-        + slow_share * move_operations(n, entries),
+        operations=update_times * sparse_operations(n, entries) + slow_share * move_operations(n, entries),
         together=CLUSTERED_TOGETHER if slow_share else CompiledEngine.together,
         slow_share=slow_share,
     )
@@ -134,15 +120,8 @@ class SparseChains(SpinBySpin):
     def __init__(self, engine: SparseEngine, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
         super().__init__(engine, size, rng, parallel)
         self._path = engine.path
-        self._couplings = engine.couplings
-        self._blocks = engine.blocks
         self._subgraph = engine.subgraph
         self._clusters_from = engine.clusters_from
-        self._counters = rng.integers(2**64, size=self._lanes, dtype=np.uint64)
-        self._point = 0
-        self._waits = np.zeros(self._chunks, np.int64)
-        self._is_even = not (engine.theta.any() or engine.base.any())
-        self._cold = COLD / max(engine.couplings.mean_strength, 1e-300)
 
     def draw(self) -> None:
         """Draw the states from the base."""
@@ -151,51 +130,6 @@ class SparseChains(SpinBySpin):
             super().draw()
         else:
             self._each(lambda chunk: subgraph.draw(self._x[chunk], self._random[chunk]))
-
-    def sweep(
-        self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Sweep at one point of the path after the other, and draw the blocks whose turn has come."""
-        due = [] if self._blocks is None else self._blocks.due(at, self._point)
-        self._point += len(at)
-        edges = [0, *(k for k, _ in due), len(at)]
-        parts = []
-        for (begin, end), block in zip(pairwise(edges), [None, *(block for _, block in due)], strict=True):
-            if block is not None:  # before the sweeps, so that what is recorded is the state that goes on
-                beta = float(at[begin])
-                self._each(lambda chunk, beta=beta, block=block: self._draw_block(chunk, beta, block))  # type: ignore[misc]
-            parts.append(super().sweep(before[begin:end], at[begin:end], after[begin:end], sweeps))
-        back, on = zip(*parts, strict=True)
-        return np.concatenate(back), np.concatenate(on)
-
-    def _sweep_rung(self, at: FloatArray, energies: FloatArray, chunk: int) -> None:
-        self._waits[chunk] -= 1
-        if at[chunk] >= self._cold and self._waits[chunk] <= 0:
-            self._exchange_clusters(chunk)
-        super()._sweep_rung(at, energies, chunk)
-
-    def _exchange_clusters(self, chunk: int) -> None:
-        """Exchange clusters between the copies of a rung, now and then where they span most of the spins."""
-        from spectralz.kernels.sampling.exchanged_clusters import exchange_clusters
-        from spectralz.kernels.sampling.lanes import LANES
-
-        x, path = self._x[chunk], self._path
-        group, indptr, indices = COPIES_PER_GROUP, path.indptr, path.indices
-        exchanged = exchange_clusters(x, self._random[chunk], group, self._is_even, indptr, indices)
-        is_large = exchanged > LARGEST_CLUSTER * len(x) * (LANES // 2)
-        self._waits[chunk] = ROUNDS_OF_LARGE if is_large else ROUNDS_OF_SMALL
-
-    def _draw_block(self, chunk: int, beta: float, block: Block) -> None:
-        """Draw a block of every state of a chunk anew, as rows."""
-        from spectralz.kernels.sampling.block_heat_bath import block_heat_bath
-        from spectralz.kernels.sampling.lanes import LANES
-
-        rows = np.ascontiguousarray(self._x[chunk].T)
-        counters = self._counters[chunk * LANES : (chunk + 1) * LANES]
-        scaled = self._couplings._replace(data=frozen(self._path.data + beta * self._path.data_change))
-        field = frozen(self._path.field + beta * self._path.field_change)
-        block_heat_bath(rows, counters, 1.0, block, field, scaled)
-        self._x[chunk] = rows.T
 
     def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.lanes import sweep_sparse

@@ -13,8 +13,6 @@ from spectralz.sampling.engines.lanes import CompiledEngine, SpinBySpin, log_z_o
 from spectralz.sampling.engines.sparse import sparse_operations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from spectralz.kernels.sampling.term_sweeps import TermPath
@@ -102,9 +100,6 @@ class TermChains(SpinBySpin):
         """Let the state at ``places[r]`` become the r-th."""
         super().take(places)
         self._is_signed = False
-
-    def _arrays(self) -> Sequence[NDArray[np.int8]]:
-        return self._x, self._signs
 
     def _refresh(self, points: int) -> None:
         from spectralz.kernels.sampling.term_sweeps import fill_signs

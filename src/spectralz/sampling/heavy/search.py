@@ -18,10 +18,10 @@ import numpy as np
 from spectralz._support import clock, costs
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.sampling.crossing import best_of_both, mixed
+from spectralz.sampling.heavy.crossing import best_of_both, mixed
+from spectralz.sampling.heavy.quench import MOST_DESCENTS
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.plan import seconds_per_point
-from spectralz.sampling.quench import MOST_DESCENTS
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
 
@@ -147,7 +147,7 @@ def by_search(
 
     ``starts`` are states to begin from, beside those that are cooled.
     """
-    path = from_coins(model, block_width=0)
+    path = from_coins(model)
     pool = Pool(np.empty((0, model.n), dtype=np.int8), np.empty(0))
     with crew_for(None) as crew:
         temperatures, most = _temperatures(model, path.couplings), max(POOL, count)
@@ -244,7 +244,7 @@ def _cooled(search: _Search, count: int, sweeps: int) -> NDArray[np.int8]:
 def _flipped(search: _Search, path: Path, seconds: float) -> NDArray[np.int8]:
     """Return states of a bipartite model that were cooled in so many seconds, with one side summed out."""
     hottest, coldest = search.temperatures
-    cold = replace(from_coins(search.model.scaled(1.0 / coldest), block_width=0), sides=path.sides, flips=True)
+    cold = replace(from_coins(search.model.scaled(1.0 / coldest)), sides=path.sides, flips=True)
     one = seconds_per_point(cold, FLIPPED, parallel=search.crew.parallel)
     points = np.geomspace(coldest / hottest, 1.0, int(max(seconds / max(one, 1e-9), FEWEST_POINTS)))
     run = anneal(

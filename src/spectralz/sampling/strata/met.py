@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.sampling.candidates import strongest_forest
-from spectralz.sampling.pool import StatePool
+from spectralz.sampling.heavy.pool import StatePool
+from spectralz.sampling.heavy.quench import fields
+from spectralz.sampling.heavy.state_space import KeptSide, WholeStates, distinct
 from spectralz.sampling.populations import log_mean_z, weights_of
-from spectralz.sampling.quench import fields
-from spectralz.sampling.state_space import KeptSide, WholeStates, distinct
+from spectralz.sampling.strata.candidates import strongest_forest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray
     from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.heavy.state_space import StateSpace
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
-    from spectralz.sampling.state_space import StateSpace
 
     # A set of states: which of some states are in it.
     Set = Callable[[NDArray[np.int8]], NDArray[np.bool_]]

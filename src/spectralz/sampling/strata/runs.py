@@ -17,8 +17,8 @@ import numpy as np
 
 from spectralz.parts.leading import collective_directions
 from spectralz.sampling.path import from_fields
-from spectralz.sampling.phases import DIRECTIONS, find_phases
 from spectralz.sampling.populations import GROUPS, Run, log_mean_z, weights_of
+from spectralz.sampling.strata.phases import DIRECTIONS, find_phases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.sampling.path import Path
-    from spectralz.sampling.phases import Phases, Stratum
     from spectralz.sampling.spread import Crew
+    from spectralz.sampling.strata.phases import Phases, Stratum
 
 # Runs towards a stratum have missed it if others find more there by this factor, as a logarithm.
 MORE_THAN_CHANCE = 3.0

@@ -17,10 +17,10 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from spectralz._support import clock
 from spectralz.model import Polynomial
 from spectralz.parts.leading import collective_directions
+from spectralz.sampling.heavy.pool import fill, search, state_pool
+from spectralz.sampling.heavy.quench import quench
+from spectralz.sampling.heavy.state_space import distinct
 from spectralz.sampling.parities import satisfying_states
-from spectralz.sampling.pool import fill, search, state_pool
-from spectralz.sampling.quench import quench
-from spectralz.sampling.state_space import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,7 +99,7 @@ def cooled_candidates(
     most = max(min(most, HEAVIEST + OTHERS), 0)
     if most < 1 or not path.base.any():
         return []
-    from_coins = replace(path, base=np.zeros(path.n), blocks=None, clusters=False, subgraph=None)
+    from_coins = replace(path, base=np.zeros(path.n), clusters=False, subgraph=None)
     betas = np.geomspace(HOTTEST, 1.0, COOLING_POINTS)
     clock.charge(COOLED * len(betas) * from_coins.engine.operations)
     chains = from_coins.engine.start(COOLED, rng, parallel)

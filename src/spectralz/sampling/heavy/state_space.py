@@ -15,7 +15,7 @@ from spectralz.kernels.coupling import Couplings, frozen
 from spectralz.model import Ising
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.quench import fields
+from spectralz.sampling.heavy.quench import fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

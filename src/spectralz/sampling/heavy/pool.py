@@ -23,9 +23,9 @@ from spectralz.parts.outcome import MarginalOutcome, with_kind_of_means
 from spectralz.parts.pairs import pairs_of, terms_of
 from spectralz.result import Kind
 from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.heavy.quench import quench
+from spectralz.sampling.heavy.state_space import space_of
 from spectralz.sampling.populations import log_mean_z, pair_means, term_means, weights_of
-from spectralz.sampling.quench import quench
-from spectralz.sampling.state_space import space_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Model
     from spectralz.parts.outcome import Outcome
     from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.heavy.state_space import Given, StateSpace
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
-    from spectralz.sampling.state_space import Given, StateSpace
 
 # A state lighter than the heaviest by more than this many nats is ignored: 1e5 of them weigh 1e-5 of it.
 CUTOFF = 25.0

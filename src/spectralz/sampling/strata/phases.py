@@ -18,15 +18,19 @@ import numpy as np
 from spectralz._support import deadline
 from spectralz._support.deadline import Deadline, LateError
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.sampling.candidates import (
+from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.heavy.quench import fields, quench
+from spectralz.sampling.heavy.state_space import distinct
+from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
+from spectralz.sampling.run import relax
+from spectralz.sampling.strata.candidates import (
     cooled_candidates,
     heavy_candidates,
     random_candidates,
     satisfying_candidates,
     turned_candidates,
 )
-from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.met import (
+from spectralz.sampling.strata.met import (
     CHAINS_GOING_ON,
     SWEEPS_BETWEEN,
     TIMES_SEEN,
@@ -34,10 +38,6 @@ from spectralz.sampling.met import (
     most_of,
     with_most_entropy,
 )
-from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
-from spectralz.sampling.quench import fields, quench
-from spectralz.sampling.run import relax
-from spectralz.sampling.state_space import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,0 +1,515 @@
+"""The core: from a model to the evidence on its log Z, as a written-out list of actions over a value.
+
+1. Pilots choose the base of the path, its points and the sweeps at each.
+2. A population from that base is counted.
+3. Phases that it has missed are looked for.
+4. Populations from all bases are counted, each for its share of the time.
+
+Every action takes the work so far and returns more of it, so an interrupt between two of them loses nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock
+from spectralz._support.deadline import Deadline
+from spectralz._support.progress import reporter_of
+from spectralz.errors import catching_interrupt
+from spectralz.sampling.base_rates import weak_biases
+from spectralz.sampling.cells import Cells, row_of, stays
+from spectralz.sampling.evidence import SamplingEvidence, evidence_of
+from spectralz.sampling.path import Path, from_coins, from_subgraph, path_to
+from spectralz.sampling.phases_found import (
+    APART,
+    FEWEST_HELD,
+    LEFT,
+    MOST_PROPOSALS,
+    Missing,
+    Search,
+    are_alike,
+    cost_of_proposal,
+    search,
+)
+from spectralz.sampling.pilot import FEWEST_POINTS, Pilot, pilot
+from spectralz.sampling.population import Population, joined, layout_of, populations
+from spectralz.sampling.populations import GROUPS as GROUPS_OF_MEANS
+from spectralz.sampling.populations import Run
+from spectralz.sampling.share_out import shares_of
+from spectralz.sampling.subgraph import refusal_of_subgraphs, width_of
+from spectralz.sampling.symmetries import images_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray, Model
+    from spectralz.sampling.cells import Row
+    from spectralz.sampling.population import Layout
+    from spectralz.sampling.spread import Crew
+
+# States of a pilot; fewer, down to those that are swept together, if they would take more than this share of the time.
+PILOT_STATES, PILOT_SHARE = 1024, 0.05
+# The share of the time after which pilots hurry.
+PILOTS_TIME = 0.3
+# Operations of the first pilot from each base.
+QUICK_OPERATIONS = 6e7
+# Sweeps at each point, and more, doubled, if fewer pilot states than this share are independent families.
+SWEEPS, MOST_SWEEPS, FEW_FAMILIES = 2, 16, 0.02
+# Twice the sweeps have to keep so many times the families.
+WORTH_MORE = 1.5
+# Bases agree if their pilots differ by no more than so many of their joint errors.
+AGREE = 2.5
+# Fields of a base are at most this large: a state that they exclude would never be met.
+LARGEST_FIELD = 3.0
+# Shares of the work: of the first population, of the chains of a search, and of a search with the pilots of phases.
+FIRST_SHARE, SEARCH_SHARE, LONGEST_SEARCH = 0.4, 0.15, 0.4
+# Fewer proposals than this are no search.
+FEWEST_PROPOSALS = 12
+# A second population from the ordinary base is worth while if it is as large as this part of the first.
+LEAST_AGAIN = 0.1
+# Seconds of an operation by a clock that has not moved.
+LEAST_PACE = 1e-15
+# Populations may have so many more states than the wanted error asks for.
+AMPLE = 1.3
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """How much may be done, and the numbers of trust by which phases are looked for.
+
+    Attributes
+    ----------
+    operations
+        Of all populations together, and of the search.
+    deadline
+        When all has to be done.
+    states
+        Most states of a population, for the memory.
+    tol
+        The error that is good enough.
+    sweeps
+        Sweeps at each point; None to choose.
+    layout
+        The population to count first, if it was requested; as many states are then counted again if there are phases.
+    is_hasty
+        Whether there is time for the shortest path only.
+    enough, light, most_phases
+        Families of a population that has met a phase, nats by which a phase may be left out, and most phases.
+    """
+
+    deadline: Deadline
+    operations: float = math.inf
+    states: float = math.inf
+    tol: float = 0.0
+    sweeps: int | None = None
+    layout: Layout | None = None
+    is_hasty: bool = False
+    enough: float = 30.0
+    light: float = 7.0
+    most_phases: int = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """Where a population begins: its name, its pilot, and the cell that it stays at one image of, if it does."""
+
+    name: str
+    pilot: Pilot
+    own: int | None = None
+
+    @property
+    def cost(self) -> float:
+        """Operations of a state."""
+        return cost_of_state(self.pilot)
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What was done so far.
+
+    Attributes
+    ----------
+    model, crew, rng, limits
+        The model, who does the work, random numbers, and how much may be done.
+    bases, counted
+        The bases, the ordinary one first, and the populations counted from each.
+    others
+        Pilots from ordinary bases that were not chosen.
+    cells
+        The cells; the first one is that of the ordinary population.
+    found
+        What the search did.
+    coefficients, times
+        How much each base counts in each cell, and its share of the time.
+    pace, spent
+        Seconds per operation, as measured, and the operations of what was counted.
+    is_interrupted
+        Whether an interrupt ended a population.
+    splits
+        Centers that were added after all phases, because populations contradicted each other.
+    """
+
+    model: Model
+    crew: Crew
+    rng: np.random.Generator
+    limits: Limits
+    bases: tuple[Base, ...] = ()
+    counted: tuple[tuple[Population, ...], ...] = ()
+    others: tuple[Pilot, ...] = ()
+    cells: Cells | None = None
+    found: Search = field(default_factory=lambda: Search(was_made=False))
+    coefficients: FloatArray = field(default_factory=lambda: np.ones((1, 1)))
+    times: FloatArray = field(default_factory=lambda: np.ones(1))
+    pace: float = 1.0 / clock.OPERATIONS_PER_SECOND
+    spent: float = 0.0
+    is_interrupted: bool = False
+    splits: int = 0
+
+    @property
+    def left(self) -> float:
+        """Operations that are left, by the plan and by the time."""
+        layout = self.limits.layout
+        planned = self.limits.operations if layout is None else 2.0 * layout.size * self.bases[0].cost
+        return max(min(planned - self.spent, self.limits.deadline.left / self.pace), 0.0)
+
+    @property
+    def path(self) -> Path:
+        """The path of the ordinary base."""
+        return self.bases[0].pilot.path
+
+
+def cost_of_state(measured: Pilot) -> float:
+    """Return the operations of a state on the path of a pilot."""
+    return len(measured.points) * measured.sweeps * measured.path.engine.operations
+
+
+def pace_of(measured: Pilot) -> float:
+    """Return the seconds of an operation, by a pilot."""
+    return measured.seconds / cost_of_state(measured)
+
+
+# ------------------------------------------------------------------------------------------------ 1: pilots
+
+
+def choose_base(work: Work) -> Work:
+    """Let pilots choose the base: of those that agree with the largest log Z, the one with most families per work."""
+    paths = ordinary_paths(work.model, is_hasty=work.limits.is_hasty)
+    sweeps = work.limits.sweeps or SWEEPS
+    quick = {name: _in_time(work, path, quick_size(path, sweeps), sweeps, len(paths)) for name, path in paths.items()}
+    in_time = {name: first for name, first in quick.items() if not first.hurried} or quick
+    work = replace(work, pace=min(map(pace_of, in_time.values())))
+    pilots = {name: _larger(work, first) for name, first in in_time.items()}
+    name = best_of(pilots)
+    chosen = pilots[name] if work.limits.sweeps else _with_more_sweeps(work, pilots[name])
+    others = tuple(other for name_of_other, other in pilots.items() if name_of_other != name)
+    return replace(work, bases=(Base(name, chosen),), counted=((),), others=others, pace=pace_of(chosen))
+
+
+def _with_more_sweeps(work: Work, chosen: Pilot) -> Pilot:
+    """Return a pilot with more sweeps at each point, as long as few families are left, and more sweeps keep more."""
+    size = chosen.population.size
+    while chosen.families_per_state < FEW_FAMILIES and 2 * chosen.sweeps <= MOST_SWEEPS:
+        if size > _states_of_pilot(work, chosen):
+            break
+        slower = _in_time(work, chosen.path, size, 2 * chosen.sweeps)
+        if slower.hurried or slower.families_per_state < WORTH_MORE * chosen.families_per_state:
+            break
+        chosen = slower
+    return chosen
+
+
+def ordinary_paths(model: Model, *, is_hasty: bool = False) -> dict[str, Path]:
+    """Return the paths to a model from which pilots choose: from coins, from the model's fields, or those of an RBM."""
+    coins = from_coins(model)
+    if coins.sides is not None:
+        paths = {"coins": coins}
+        if model.field.any():
+            paths = {"base rates": path_to(model), **paths}
+        flips = {f"{name}, flips": replace(path, flips=True) for name, path in paths.items()}
+        biases = replace(coins, base=weak_biases(model), flips=True)
+        return {**paths, **flips, "weak biases, flips": biases}
+    fields = np.clip(model.field, -LARGEST_FIELD, LARGEST_FIELD)
+    has_subgraph = coins.can_begin_from_subgraph and not refusal_of_subgraphs()
+    paths = {"a subgraph": from_subgraph(coins, width_of(model.n))} if has_subgraph else {}
+    if is_hasty and paths:
+        return paths
+    paths["coins"] = coins
+    return paths | {"fields": replace(coins, base=fields)} if fields.any() else paths
+
+
+def quick_size(path: Path, sweeps: int) -> int:
+    """Return the states of a first pilot: as many as hardly take longer than the fewest."""
+    together = path.engine.together
+    size = QUICK_OPERATIONS / (path.engine.operations * sweeps * 4 * FEWEST_POINTS)
+    return int(np.clip(size, together, max(PILOT_STATES // 2, together))) // together * together
+
+
+def best_of(pilots: dict[str, Pilot]) -> str:
+    """Return the name of the best pilot.
+
+    Unbiased estimates of Z are rarely much too large. So where pilots disagree, the one that found most is right.
+    """
+    families = {name: max(p.population.families(), 1.0) for name, p in pilots.items()}
+    log_z = {name: p.population.mean_log_z for name, p in pilots.items()}
+    largest = max(log_z, key=lambda name: log_z[name])
+
+    def agrees(name: str) -> bool:
+        error = math.sqrt(1.0 / families[name] + 1.0 / families[largest])
+        return log_z[largest] - log_z[name] <= AGREE * error
+
+    return max(
+        filter(agrees, pilots),
+        key=lambda name: families[name] / pilots[name].population.size / cost_of_state(pilots[name]),
+    )
+
+
+def _in_time(work: Work, path: Path, size: int, sweeps: int, count: int = 1) -> Pilot:
+    """Return a pilot; one of so many that share some time hurries once its part is over."""
+    with work.limits.deadline.share(PILOTS_TIME / count).in_force():
+        return pilot(path, size, work.rng, work.crew.parallel, sweeps=sweeps)
+
+
+def _states_of_pilot(work: Work, measured: Pilot) -> float:
+    """Return how many states a pilot may have, by the work to be done."""
+    layout = work.limits.layout
+    if layout is not None:
+        return 2.0 * PILOT_SHARE * layout.size
+    return PILOT_SHARE * work.left / cost_of_state(measured)
+
+
+def _larger(work: Work, first: Pilot) -> Pilot:
+    """Return a pilot with as many states as it may have, by the cost of a first one."""
+    together = first.path.engine.together
+    size = int(min(PILOT_STATES, _states_of_pilot(work, first), work.limits.states)) // together * together
+    if size <= first.population.size:
+        return first
+    larger = _in_time(work, first.path, size, first.sweeps)
+    return first if larger.hurried else larger
+
+
+# --------------------------------------------------------------------------------------------- 2: a population
+
+
+def count_first(work: Work) -> Work:
+    """Count a population from the ordinary base, with a part of the work, or as large as the wanted error asks for."""
+    layout = work.limits.layout
+    return _count(work, 0, layout or layout_for(work, work.bases[0], FIRST_SHARE * work.left))
+
+
+def layout_for(work: Work, base: Base, operations: float) -> Layout:
+    """Return how large a population may be."""
+    wanted = AMPLE / max(work.limits.tol**2 * base.pilot.families_per_state, 1e-300)
+    size = min(operations / base.cost, work.limits.states, max(wanted, base.pilot.population.size))
+    return layout_of(base.pilot.path.engine, size)
+
+
+def _count(work: Work, number: int, layout: Layout) -> Work:
+    """Count a population from a base; what is done before an interrupt counts."""
+    base, began, parts = work.bases[number], clock.now(), []
+    path, points = base.pilot.path, base.pilot.points
+    tell = reporter_of("annealing" if not number else f"annealing towards phase {number}")
+    making = populations(work.crew, path, points, layout, work.rng, sweeps=base.pilot.sweeps, tell=tell)
+    with catching_interrupt() as interrupt:
+        for part in making:
+            parts.append(part)
+    if not parts and not begun(work):
+        raise KeyboardInterrupt
+    if not parts:  # earlier populations count
+        return replace(work, is_interrupted=True)
+    done = joined(parts)
+    cost = done.size * base.cost
+    seconds = clock.now() - began
+    counted = list(work.counted)
+    counted[number] = (*counted[number], done)
+    mean = done.mean_of_families()
+    cells = work.cells or Cells(
+        mean[None] * (len(images := images_of(work.model)) == 1), images, np.zeros(1, dtype=np.int64)
+    )
+    pace, spent = max(seconds / cost, LEAST_PACE), work.spent + cost
+    return replace(work, counted=tuple(counted), cells=cells, spent=spent, pace=pace, is_interrupted=interrupt.happened)
+
+
+# ------------------------------------------------------------------------------------------------ 3: the search
+
+
+def look_for_phases(work: Work) -> Work:
+    """Look for phases, and take those that weigh something as bases and cells."""
+    limits, ordinary = work.limits, work.counted[0][0]
+    path = work.path
+    if path.n < FEWEST_HELD:  # too few spins for a phase
+        return replace(work, found=Search())
+    affordable = SEARCH_SHARE * (work.left + work.spent) / cost_of_proposal(path)
+    has_no_end = limits.layout is not None and limits.deadline.left == math.inf
+    if has_no_end:
+        affordable = MOST_PROPOSALS
+    if affordable < FEWEST_PROPOSALS:
+        return replace(work, found=Search(was_made=False, cut_short="there was no time to look for phases"))
+    assert work.cells is not None
+    top = max(ordinary.mean_log_z, *(p.population.mean_log_z for p in (work.bases[0].pilot, *work.others)))
+    seconds = min(LONGEST_SEARCH * (work.left + work.spent) * work.pace, 0.8 * limits.deadline.left)
+    # Without a deadline the clock must not decide: the same seed gives the same answer.
+    deadline = Deadline() if has_no_end else Deadline.after(seconds)
+    missing = Missing(
+        path,
+        len(work.bases[0].pilot.points) * work.bases[0].pilot.sweeps,
+        work.cells,
+        ordinary,
+        [p.population for p in work.others],
+        top,
+        limits.enough,
+        limits.light,
+        limits.most_phases,
+        int(min(affordable, MOST_PROPOSALS)),
+    )
+    with deadline.in_force():
+        found = search(missing, work.rng, work.crew.parallel)
+    top = max(top, *(phase.log_weight for phase in found.phases)) if found.phases else top
+    heavy = [phase for phase in found.phases if phase.log_weight >= top - limits.light]
+    light = [phase.log_weight for phase in found.phases if phase.log_weight < top - limits.light]
+    found = replace(found, phases=tuple(heavy), light=(*found.light, *light))
+    cells = work.cells
+    for mean in found.met:
+        if not any(are_alike(mean, phase.mean, cells.images) for phase in heavy):
+            cells = cells.with_center(mean, 0)
+    for phase in heavy:
+        cells = cells.with_center(phase.mean)
+    bases = [
+        Base(f"phase {k}", phase.pilot, k if stays(phase.pilot.population, cells, k, LEFT) else None)
+        for k, phase in enumerate(heavy, start=1)
+    ]
+    work = replace(
+        work, bases=(*work.bases, *bases), counted=(*work.counted, *((),) * len(bases)), cells=cells, found=found
+    )
+    return _shared_out(work)
+
+
+def _shared_out(work: Work) -> Work:
+    coefficients, times = shares_of(
+        [_row(work, base.pilot.population, base) for base in work.bases],
+        [base.pilot.population.size for base in work.bases],
+        np.array([base.cost for base in work.bases]),
+    )
+    return replace(work, coefficients=coefficients, times=times)
+
+
+def _row(work: Work, population: Population, base: Base) -> Row:
+    assert work.cells is not None
+    return row_of(population, work.cells, base.own)
+
+
+# ------------------------------------------------------------------------------------------- 4: all populations
+
+
+def count_on(work: Work) -> Work:
+    """Count populations from all bases, each for its share of all work, the first population included."""
+    if work.limits.layout is not None and len(work.bases) == 1:
+        return work
+    first = sum(p.size for p in work.counted[0]) * work.bases[0].cost
+    due = work.times * (work.left + first)
+    due[0] -= first
+    for number in np.argsort(-due, kind="stable").tolist():
+        if due[number] > LEAST_AGAIN * first * (number == 0):
+            work = _count(work, number, layout_for(work, work.bases[number], due[number]))
+            if work.is_interrupted:
+                break
+    return work
+
+
+ACTIONS: tuple[Callable[[Work], Work], ...] = (choose_base, count_first, look_for_phases, count_on)
+
+
+def expected_families(work: Work) -> float:
+    """Return how many families will be left, if all work goes to one population."""
+    return work.bases[0].pilot.families_per_state * min(work.left / work.bases[0].cost, work.limits.states)
+
+
+def begun(work: Work) -> bool:
+    """Return whether a population was counted."""
+    return bool(work.counted and work.counted[0])
+
+
+def evidence(work: Work) -> SamplingEvidence:
+    """Return the evidence of the populations that were counted; those of one base count by their numbers of states."""
+    rows, coefficients = [], []
+    for k, counted in enumerate(work.counted):
+        size = sum(p.size for p in counted)
+        rows += [_row(work, p, work.bases[k]) for p in counted]
+        coefficients += [work.coefficients[k] * (p.size / size) for p in counted]
+    c = np.array(coefficients)
+    c[0, c.sum(axis=0) <= 0.0] = 1.0  # only after an interrupt
+    sources = (0, *(len(phase.sources) * phase.was_missed for phase in work.found.phases), *(0,) * work.splits)
+    why = work.found.cut_short or ("" if work.found.was_made else "phases were not looked for")
+    if any(share > 0.0 and not ps for share, ps in zip(work.times, work.counted, strict=True)):
+        why = "phases were found that are not measured yet"
+    return evidence_of(rows, c / c.sum(axis=0), sources, work.found.light, why)
+
+
+def split(work: Work, number: int, cell: int) -> Work:
+    """Return the work with one more cell, around the states of a population that others contradict in a cell.
+
+    If that is where the center of the cell is already, the others' states become a center of their own.
+    """
+    assert work.cells is not None
+    populations = [p for ps in work.counted for p in ps]
+    own = populations[number]
+    means = [own.mean(work.cells.places(own.x)[0] == cell)]
+    means += [p.mean(work.cells.places(p.x)[0] == cell) for p in populations if p is not own]
+    centers = work.cells.centers[work.cells.cell == cell]
+    new = next((m for m in means if np.abs(centers - m).max(axis=1).min() > APART), means[0])
+    return _shared_out(replace(work, cells=work.cells.with_center(new), splits=work.splits + 1))
+
+
+def half_of(work: Work, half: int) -> Work:
+    """Return the work with every second group of its populations."""
+    counted = tuple(tuple(p.selected(np.arange(half, p.groups, 2)) for p in ps if p.groups > 1) for ps in work.counted)
+    return replace(work, counted=counted)
+
+
+def run_of(work: Work, coefficients: FloatArray) -> Run:
+    """Return all states that count as one weighted population; ``coefficients`` are those of the populations.
+
+    A population that stays at one image of its cell stands for all of them: its states there are turned at random.
+    """
+    assert work.cells is not None
+    images, scale = work.cells.images, work.counted[0][0].mean_log_z
+    counted = [(work.bases[k].own, p) for k, ps in enumerate(work.counted) for p in ps]
+    states, weights, families, groups, begin, group = [], [], [], [], 0, 0
+    for c, (own, p) in zip(coefficients, counted, strict=True):
+        cell, image = work.cells.places(p.x)
+        weight, x = c[cell] * p.weights() * np.exp(p.mean_log_z - scale), p.x
+        if own is not None:
+            inside = cell == own
+            weight = np.where(inside, len(images) * (image == 0), 1.0) * weight
+            x = x.copy()
+            x[inside] *= images[work.rng.integers(len(images), size=int(inside.sum()))]
+        kept = weight > 0.0
+        states.append(x[kept])
+        weights.append(weight[kept])
+        families.append(p.family[kept] + begin)
+        groups.append(np.repeat(np.arange(group, group + p.groups), p.share.shape[1])[kept])
+        begin, group = begin + p.size, group + p.groups
+    weight = np.concatenate(weights)
+    total = float(weight.sum())
+    family = numbered_by_group(np.concatenate(families), np.concatenate(groups))
+    shares = np.bincount(family, weights=weight / total)
+    return Run(scale + math.log(total), np.concatenate(states), weight / total, family, float(shares @ shares))
+
+
+def numbered_by_group(family: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return new numbers of families, whose remainders modulo 32 are those of their groups.
+
+    Errors of means come from families in groups by these remainders (``populations.py``).
+    """
+    _, first, place = np.unique(family, return_index=True, return_inverse=True)
+    remainder = group[first] % GROUPS_OF_MEANS
+    rank = np.empty(len(remainder), dtype=np.int64)
+    for k in range(GROUPS_OF_MEANS):
+        of_group = np.flatnonzero(remainder == k)
+        rank[of_group] = np.arange(len(of_group))
+    return np.asarray((rank * GROUPS_OF_MEANS + remainder)[place])

@@ -1,0 +1,1 @@
+"""Heavy states: quenches, pools of states found, and the search for the heaviest of all."""

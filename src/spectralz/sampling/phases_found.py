@@ -1,0 +1,356 @@
+"""The search for phases: sets of states that chains do not leave, and where a population has hardly been.
+
+At a first-order transition states that look nothing like each other hold similar shares of Z, and no path of small
+steps leads from one to the other. Chains that begin in a proposal (``proposals.py``), are shaken and relaxed, and stay
+away from all populations show a phase. From independent spins with its means another population reaches the model and
+stays in the phase; a pilot of it says what the phase weighs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectralz._support import clock, deadline
+from spectralz._support.progress import report
+from spectralz.sampling.cells import row_of, stays
+from spectralz.sampling.pilot import Pilot, pilot
+from spectralz.sampling.proposals import first_proposals, recombined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import FloatArray
+    from spectralz.sampling.cells import Cells
+    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.path import Path
+    from spectralz.sampling.population import Population
+    from spectralz.sampling.proposals import Proposal
+
+# Chains from each proposal. They are shaken a few times: this share of their spins is drawn anew, and all are swept.
+# Then means are taken over so many looks, with so many sweeps before each.
+CHAINS, SHAKES, SHARE_SHAKEN, SWEEPS_PER_SHAKE, LOOKS, SWEEPS_PER_LOOK = 16, 4, 0.08, 16, 16, 2
+SWEEPS_PER_PROPOSAL = CHAINS * (SHAKES * SWEEPS_PER_SHAKE + LOOKS * SWEEPS_PER_LOOK)
+# Proposals that are tried together, most of a round, and rounds: the first, and of what was found.
+TOGETHER, MOST_PROPOSALS, ROUNDS = 16, 56, 3
+# Means closer to 0 or 1 than this are not known from so few looks.
+SUREST = 1e-3
+# A phase holds spins whose means differ by at least this from those of a population; it holds at least so many.
+HELD, FEWEST_HELD = 0.4, 3
+# Means are alike if they differ by this much for no more than this part of the spins.
+APART, PART_APART = 0.8, 0.05
+# States are where chains are if they are as close to the means as all chains but those beyond so many deviations. The
+# surest mean counts as this.
+DEVIATIONS, SUREST_CENTER = 2.0, 0.9
+# Chains stay together if more than this share of them is in the cell around their means.
+STAYING = 0.5
+# A population misses a phase if it finds less there than the phase's pilot by so many of their joint errors.
+MISSED = 3.0
+# A phase that the population knows, but by few families, is measured too if its pilot finds so many times as many with
+# the same work, and it holds at least this share of Z, as a logarithm.
+BETTER, LOG_WORTH_MORE = 4.0, -3.5
+# Once pilots of so many valleys found no more than the population did, others where it has a few families are known.
+KNOWN_VALLEYS, FEW_THERE = 4, 3.0
+# States of the pilots of a phase, and the shares of its fields that the two of them begin from.
+PILOT_STATES, WEAKER = 128, (0.3, 1.0)
+# A pilot with more families per state is good enough.
+MANY = 0.25
+# States of a phase's pilot in its own cell that may have gone to another image.
+LEFT = 0.1
+# The surest mean of a spin in the base of a phase.
+SUREST_BASE = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """A phase: the means of its spins, the pilot that reaches it, its log-weight by that, and what led to it."""
+
+    mean: FloatArray
+    pilot: Pilot
+    log_weight: float
+    families: float
+    sources: frozenset[str]
+    was_missed: bool = True
+
+    def is_better_than(self, there: There, missing: Missing) -> bool:
+        """Return whether the same work finds many more families there from this phase than by the population."""
+        own = self.families / (self.pilot.population.size * len(self.pilot.points) * self.pilot.sweeps)
+        return own > BETTER * there.families / (missing.ordinary.size * missing.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """What a search for phases did and found.
+
+    Attributes
+    ----------
+    phases
+        The phases found.
+    light
+        Log-weights that others have at most, which are left out; chains say so.
+    cut_short
+        Why it is not complete; empty if all proposals were tried.
+    was_made
+        Whether there was one.
+    tried
+        Number of proposals tried.
+    met, checked, missed
+        Means of what populations know, how many of them pilots have checked, and how many phases were missed.
+    light_means
+        Means of phases that were left out.
+    """
+
+    phases: tuple[Phase, ...] = ()
+    light: tuple[float, ...] = ()
+    cut_short: str = ""
+    was_made: bool = True
+    tried: int = 0
+    met: tuple[FloatArray, ...] = field(default=(), repr=False)
+    checked: int = 0
+    missed: int = 0
+    light_means: tuple[FloatArray, ...] = field(default=(), repr=False)
+
+
+def cost_of_proposal(path: Path) -> float:
+    """Return the operations of the chains of one proposal."""
+    return SWEEPS_PER_PROPOSAL * path.engine.operations
+
+
+@dataclass(frozen=True, eq=False)
+class Missing:
+    """What to look for: phases that an ordinary population has missed.
+
+    Attributes
+    ----------
+    path, steps
+        The path of the ordinary population, and its sweeps along it; chains are swept at its end.
+    cells
+        The cell of the ordinary population, and the model's images.
+    ordinary, others
+        The population that counts, and pilots from other bases, whose states are proposals.
+    top
+        The largest log Z found so far.
+    enough
+        A population has met a phase if it has so many families there.
+    light
+        Phases lighter than Z by more nats than this are left out.
+    most_phases, most_proposals
+        Most phases, and most proposals of each round.
+    """
+
+    path: Path
+    steps: int
+    cells: Cells
+    ordinary: Population
+    others: Sequence[Population]
+    top: float
+    enough: float
+    light: float
+    most_phases: int
+    most_proposals: int = MOST_PROPOSALS
+
+
+def search(missing: Missing, rng: np.random.Generator, parallel: Parallel) -> Search:
+    """Look for phases: first along directions and others, then among recombinations of what was found."""
+    done = Search()
+    for number in range(ROUNDS):
+        centers = np.array([*(phase.mean for phase in done.phases), *done.met])
+        if number == 0:
+            proposals = first_proposals(missing.path, missing.ordinary, missing.others, rng, parallel)
+        elif len(centers) > 1:
+            proposals = recombined(missing.path.model, centers, missing.ordinary, rng)
+        else:
+            break
+        before = done.missed
+        proposals = proposals[: missing.most_proposals]
+        for begin in range(0, len(proposals), TOGETHER):
+            if deadline.is_past():
+                return replace(done, cut_short="the search for phases was cut short by the time")
+            report("looking for phases", begin / len(proposals))
+            done = _tried(done, missing, proposals[begin : begin + TOGETHER], rng, parallel)
+            if done.cut_short:
+                return done
+        if number and done.missed == before:
+            break
+    return done
+
+
+def _tried(
+    done: Search, missing: Missing, batch: Sequence[Proposal], rng: np.random.Generator, parallel: Parallel
+) -> Search:
+    """Run chains from some proposals, and see which of them are in phases of their own."""
+    ends = chains(missing.path, np.array([x for _, x in batch]), rng, parallel)
+    for (sources, _), states, mean, most in zip(batch, *ends, strict=True):
+        done = _seen(replace(done, tried=done.tried + 1), missing, sources, (states, mean, most), rng, parallel)
+        if done.cut_short:
+            break
+    return done
+
+
+def _seen(
+    done: Search,
+    missing: Missing,
+    sources: frozenset[str],
+    end: tuple[NDArray[np.int8], FloatArray, float],
+    rng: np.random.Generator,
+    parallel: Parallel,
+) -> Search:
+    """Return what is known after chains have ended somewhere: ``end`` has their states, means, and most log Z."""
+    (states, mean, most), cells = end, missing.cells
+    if not stay_together(states, mean, cells) or any(are_alike(mean, other, cells.images) for other in done.met):
+        return done
+    known = next((k for k, phase in enumerate(done.phases) if is_in(phase, states, mean, cells)), None)
+    if known is not None:
+        phase = done.phases[known]
+        phase = replace(phase, sources=phase.sources | sources)
+        return replace(done, phases=(*done.phases[:known], phase, *done.phases[known + 1 :]))
+    region = Region.around(states, mean, cells)
+    there = region.found_by(missing.ordinary)
+    is_known = there.families >= FEW_THERE and done.checked >= KNOWN_VALLEYS and not done.missed
+    if there.families >= missing.enough or is_known:
+        return replace(done, met=(*done.met, mean))
+    heaviest = max([missing.top, *(phase.log_weight for phase in done.phases)])
+    if most < heaviest - missing.light:
+        if any(are_alike(mean, other, cells.images) for other in done.light_means):
+            return done
+        return replace(done, light=(*done.light, most), light_means=(*done.light_means, mean))
+    if len(done.phases) == missing.most_phases:
+        return replace(done, cut_short=f"there are more phases than the {missing.most_phases} that are measured")
+    phase = _measured(missing.path, cells, mean, sources, rng, parallel)
+    if region.found_by(phase.pilot.population, len(cells.images)).exceeds(there):
+        return replace(done, phases=(*done.phases, phase), missed=done.missed + 1)
+    if phase.log_weight > heaviest + LOG_WORTH_MORE and phase.is_better_than(there, missing):
+        return replace(done, phases=(*done.phases, replace(phase, was_missed=False)))
+    return replace(done, met=(*done.met, mean), checked=done.checked + 1)
+
+
+def chains(
+    path: Path, starts: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel
+) -> tuple[NDArray[np.int8], FloatArray, FloatArray]:
+    """Return for each start where its chains end, their means, and about the most that log Z of their phase can be.
+
+    A phase's log Z is its mean log-weight plus its entropy, which is at most that of independent spins of these means.
+    """
+    plain = replace(path, base=np.zeros(path.n), subgraph=None)
+    x = np.repeat(starts, CHAINS, axis=0)
+    for _ in range(SHAKES):
+        shaken = rng.random(x.shape) < SHARE_SHAKEN
+        x[shaken] = rng.choice(np.array([-1, 1], dtype=np.int8), int(shaken.sum()))
+        ((x, _),) = relaxed(plain, x, SWEEPS_PER_SHAKE, 1, rng, parallel)
+    mean, log_weight = np.zeros(starts.shape), np.zeros(len(starts))
+    for states, weights in relaxed(plain, x, SWEEPS_PER_LOOK, LOOKS, rng, parallel):
+        x = states
+        mean += x.reshape(len(starts), CHAINS, -1).mean(axis=1, dtype=np.float64) / LOOKS
+        log_weight += weights.reshape(-1, CHAINS).mean(axis=1) / LOOKS
+    up = np.clip(0.5 * (1.0 + mean), SUREST, 1.0 - SUREST)
+    entropy = -(up * np.log(up) + (1.0 - up) * np.log1p(-up))
+    kept = slice(None) if path.sides is None else path.sides.kept
+    return x.reshape(len(starts), CHAINS, -1), mean, log_weight + entropy[:, kept].sum(axis=1)
+
+
+def relaxed(
+    path: Path, x: NDArray[np.int8], sweeps: int, looks: int, rng: np.random.Generator, parallel: Parallel
+) -> Iterator[tuple[NDArray[np.int8], FloatArray]]:
+    """Yield states after so many sweeps at the model, and their log-weights, and again, for so many looks.
+
+    The path begins from coins. If a side is summed out, so it is in the log-weights.
+    """
+    engine, zero, one = path.engine, np.zeros(1), np.ones(1)
+    clock.charge(float(sweeps * looks * len(x)) * engine.operations)
+    summed = 0 if path.sides is None else len(path.sides.summed)
+    moving = engine.start_from(x, rng, parallel)
+    for _ in range(looks):
+        back, _ = moving.sweep(zero, one, one, sweeps)
+        yield moving.states(), summed * math.log(2.0) - back[0]
+
+
+@dataclass(frozen=True)
+class There:
+    """What a population has found in a region: families, and the log of its estimate of the weight."""
+
+    families: float
+    log_weight: float
+
+    def exceeds(self, other: There) -> bool:
+        """Return whether this is significantly more than what another population has found."""
+        if other.families < 1.0:
+            return True
+        error = math.sqrt(1.0 / other.families + 1.0 / max(self.families, 1.0))
+        return self.log_weight - other.log_weight > MISSED * error
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Where chains stay: states that their means explain as well as they explain the chains.
+
+    Attributes
+    ----------
+    fields
+        Fields of independent spins with these means, one row per image.
+    border
+        The least log-probability, but for a constant.
+    """
+
+    fields: FloatArray
+    border: float
+
+    @classmethod
+    def around(cls, states: NDArray[np.int8], mean: FloatArray, cells: Cells) -> Region:
+        """Return the region of some chains."""
+        fields = np.arctanh(np.clip(mean, -SUREST_CENTER, SUREST_CENTER))
+        own = states @ fields
+        border = max(float(own.mean() - DEVIATIONS * own.std()), 0.5 * float(own.mean()))
+        return cls(np.asarray(cells.images * fields, dtype=np.float64), border)
+
+    def found_by(self, population: Population, images: int = 1) -> There:
+        """Return what a population has found here; one that stays at one of so many images stands for all."""
+        scores = population.x.astype(np.float32) @ self.fields.T.astype(np.float32)
+        counted = np.asarray((scores >= self.border).any(axis=1))
+        weight = float(population.weights() @ counted)
+        if not weight > 0.0:
+            return There(0.0, -math.inf)
+        at_first = float(population.weights() @ (scores[:, 0] >= self.border))
+        times = images if at_first > (1.0 - LEFT) * weight else 1
+        return There(population.families(counted), population.mean_log_z + math.log(weight * times))
+
+
+def stay_together(states: NDArray[np.int8], mean: FloatArray, cells: Cells) -> bool:
+    """Return whether most chains are in a cell around their means; chains that went to many valleys are in none."""
+    cell, _ = cells.with_center(mean).places(states)
+    return bool((cell == cells.count).mean() > STAYING)
+
+
+def is_in(phase: Phase, states: NDArray[np.int8], mean: FloatArray, cells: Cells) -> bool:
+    """Return whether chains are in a phase that was found: most of them are closer to it, and it is like them."""
+    return stay_together(states, phase.mean, cells) and are_alike(mean, phase.mean, cells.images)
+
+
+def are_alike(mean: FloatArray, other: FloatArray, images: NDArray[np.int8]) -> bool:
+    """Return whether hardly any spins have means that differ by much, for some image."""
+    apart = np.abs(images * other - mean) >= APART
+    return bool((apart.sum(axis=1) < max(FEWEST_HELD, PART_APART * len(mean))).any())
+
+
+def _measured(
+    path: Path, cells: Cells, mean: FloatArray, sources: frozenset[str], rng: np.random.Generator, parallel: Parallel
+) -> Phase:
+    """Return a phase with the better of two pilots: the one that leaves more families in it."""
+    own = cells.with_center(mean)
+    best: tuple[float, Pilot, float] | None = None
+    for share in WEAKER:
+        base = share * np.arctanh(np.clip(mean, -SUREST_BASE, SUREST_BASE))
+        reached = pilot(replace(path, base=base, subgraph=None), max(PILOT_STATES, path.engine.together), rng, parallel)
+        number = cells.count if stays(reached.population, own, cells.count, LEFT) else None
+        row = row_of(reached.population, own, number)
+        families, log_weight = float(row.families[-1]), float(row.log_z[0, -1])
+        if best is None or families > best[0]:
+            best = families, reached, log_weight
+        if families > MANY * reached.population.size:
+            break
+    assert best is not None
+    return Phase(mean, best[1], best[2], best[0], sources)

@@ -1,0 +1,84 @@
+"""Symmetries: sets of spins that can be turned together without any change of a state's weight.
+
+Such a set has an even number of spins in common with every field, pair and term. These sets are the null space of the
+matrix of terms x spins over two elements: all spins of a model without fields, each component, and more with terms.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from spectralz._support import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from spectralz.model import Model
+
+# Sets that are used: 2^6 images of a state. Beyond these numbers of spins and terms, terms have no symmetries here.
+MOST_SETS, MOST_SPINS, MOST_TERMS = 6, 2000, 100_000
+
+
+def images_of(model: Model) -> NDArray[np.int8]:
+    """Return which spins each image turns, as -1, one image per row; the first one turns none."""
+    images = np.ones((1, model.n), dtype=np.int8)
+    for turned in symmetric_sets(model)[:MOST_SETS]:
+        images = np.concatenate([images, images * np.where(turned, -1, 1).astype(np.int8)])
+    return images
+
+
+def symmetric_sets(model: Model) -> list[NDArray[np.bool_]]:
+    """Return sets of spins that generate the symmetries of a model, the largest first."""
+    edges, weight = model.edges()
+    edges = edges[weight != 0.0]
+    if model.higher.number:
+        return _of_terms(model, edges)
+    graph = sp.coo_array((np.ones(len(edges)), edges.T), shape=(model.n, model.n))
+    _, member = connected_components(graph, directed=False)
+    has_field = np.bincount(member, weights=model.field != 0.0) > 0.0
+    sizes = np.bincount(member)
+    # Spins on their own are drawn anew by every sweep.
+    free = [k for k in np.argsort(-sizes, kind="stable") if not has_field[k] and sizes[k] > 1][:MOST_SETS]
+    return [member == k for k in free]
+
+
+def _of_terms(model: Model, edges: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
+    if model.n > MOST_SPINS or model.higher.number + len(edges) > MOST_TERMS:
+        return []
+    scopes = [(int(i),) for i in np.flatnonzero(model.field)] + [tuple(edge) for edge in edges.tolist()]
+    scopes += [scope for scope, weight in model.higher.items() if weight != 0.0]
+    rows = [sum(1 << i for i in scope) for scope in scopes]
+    clock.charge(float(len(rows) * model.n))
+    null = null_space(rows, model.n)
+    sets = [np.array([vector >> i & 1 for i in range(model.n)], dtype=np.bool_) for vector in null]
+    return sorted(sets, key=lambda turned: -int(turned.sum()))
+
+
+def null_space(rows: Sequence[int], n: int) -> list[int]:
+    """Return a basis of the vectors of n bits that have an even number of bits in common with each row."""
+    pivots: dict[int, int] = {}  # the row by its highest bit
+    for row in rows:
+        left = row
+        while left and (top := left.bit_length() - 1) in pivots:
+            left ^= pivots[top]
+        if left:
+            pivots[left.bit_length() - 1] = left
+            if len(pivots) == n:
+                return []
+    order = sorted(pivots)
+    for top in order:  # no row keeps the pivot of another
+        pivots[top] = reduce(
+            lambda row, low: row ^ pivots[low] if row >> low & 1 else row, order[: order.index(top)][::-1], pivots[top]
+        )
+    return [
+        sum((1 << top for top, row in pivots.items() if row >> free & 1), 1 << free)
+        for free in range(n)
+        if free not in pivots
+    ]

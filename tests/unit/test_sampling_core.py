@@ -1,0 +1,57 @@
+"""The core as a whole: over many short runs, all choices included, the mean of Z is right."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from benchmarks.first_order_models import FIRST_ORDER, Molecules, coupling_of, groups_log_z, model_of_groups
+
+import spectralz as sz
+
+
+def opposite_pairs():
+    """Return pairs of opposite spins at coexistence with two ordered phases, which populations from coins miss."""
+    return [Molecules(12, (0.1, -0.1), -2.2)]
+
+
+def two_fields():
+    """Return spins in fields of both signs at coexistence."""
+    return [Molecules(12, (3.5,)), Molecules(12, (-3.5,))]
+
+
+def ratios(model, log_z, runs):
+    """Return Z by short runs of 8 groups of 16 states, relative to the truth, and how many phases each has found."""
+    found, phases = [], []
+    for seed in range(runs):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # most of them say that there are few families
+            result = sz.log_z(model, "annealing", population=16, runs=8, seed=seed)
+        found.append(math.exp(result.log_z - log_z))
+        phases.append(result.details["phases"])
+    return np.array(found), np.array(phases)
+
+
+def assert_mean_is_one(ratio):
+    error = ratio.std(ddof=1) / math.sqrt(len(ratio))
+    assert error < 0.1
+    assert abs(ratio.mean() - 1.0) < 4.0 * error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", [opposite_pairs(), two_fields()], ids=["pairs", "two fields"])
+def test_short_runs_with_phases_have_z_as_their_mean(group):
+    J = np.array([[coupling_of(group)]])
+    ratio, phases = ratios(model_of_groups([group], J), groups_log_z([group], J), 200)
+    assert (phases > 0).mean() > 0.5
+    assert_mean_is_one(ratio)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "seed"), [("two_fields", 0), ("trimers", 1)])
+def test_short_runs_of_small_models_have_z_as_their_mean(family, seed):
+    known = FIRST_ORDER[family](np.random.default_rng(seed), small=True)
+    ratio, _ = ratios(known.model, known.log_z, 100)
+    assert_mean_is_one(ratio)
