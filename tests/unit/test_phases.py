@@ -11,10 +11,11 @@ from benchmarks.first_order_models import Molecules, alone, coupling_of, of_grou
 
 import spectralz as sz
 from spectralz._support.deadline import Deadline
+from spectralz.methods.annealing import limits_of
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import exact_outcome
 from spectralz.portfolio import schedule
-from spectralz.sampling.core import Limits, Work, half_of
+from spectralz.sampling.core import Work, half_of
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.path import from_coins, from_fields, path_to
@@ -493,7 +494,7 @@ def test_no_group_finds_states_and_measures_their_share():
     x = rng.choice(np.array([-1, 1], dtype=np.int8), size=(groups * each, 20))
     whole = Counted(rng.normal(size=groups), x, np.full((groups, each), 1.0 / each), np.arange(groups * each) // 2)
     with crew_for(None) as crew:
-        work = Work(sz.Ising(np.zeros(20)), crew, rng, Limits(Deadline()), counted=((whole,), (whole,)))
+        work = Work(sz.Ising(np.zeros(20)), crew, rng, limits_of(Deadline()), counted=((whole,), (whole,)))
         halves = [half_of(work, half).counted for half in (0, 1)]
     for base in range(2):
         parts = [counted[base][0] for counted in halves]

@@ -28,7 +28,6 @@ from spectralz.sampling.population import (
     means_and_shares,
     offspring,
     populations,
-    without_weights,
 )
 from spectralz.sampling.spread import crew_for
 from tests.reference import states
@@ -228,20 +227,6 @@ def test_no_state_is_lost_to_rounding():
     counts = np.bincount(offspring(share, np.zeros(1)), minlength=10)
     assert counts.sum() == 10
     assert counts.max() <= 2
-
-
-def test_states_without_weights_follow_their_shares():
-    population, rng = some_population(2, 4, seed=11), np.random.default_rng(12)
-    numbered = replace(population, x=np.arange(8, dtype=np.int8)[:, None], family=np.arange(8))
-    count = np.zeros(8)
-    for _ in range(1000):
-        even = without_weights(numbered, rng)
-        count += np.bincount(even.family, minlength=8) / 1000
-        assert np.array_equal(even.x[:, 0], even.family)
-    assert np.array_equal(even.share, np.full((2, 4), 0.25))
-    assert np.array_equal(even.log_z, population.log_z)
-    # A count is its expectation rounded up or down, with a deviation of at most 1/2.
-    assert count == pytest.approx(4.0 * population.share.ravel(), abs=4.0 * 0.5 / math.sqrt(1000))
 
 
 # ------------------------------------------------------------------------------------------------ Z, by enumeration

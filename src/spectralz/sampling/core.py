@@ -104,15 +104,15 @@ class Limits:
     """
 
     deadline: Deadline
+    enough: float
+    light: float
+    most_phases: int
     operations: float = math.inf
     states: float = math.inf
     tol: float = 0.0
     sweeps: int | None = None
     layout: Layout | None = None
     is_hasty: bool = False
-    enough: float = 30.0
-    light: float = 7.0
-    most_phases: int = 12
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,11 +62,6 @@ class Pilot:
         """Effective number of families per state."""
         return self.population.families() / self.population.size
 
-    @property
-    def families_per_second(self) -> float:
-        """Effective number of families that a second buys."""
-        return self.families_per_state / self.seconds
-
 
 def pilot(
     path: Path,

@@ -9,7 +9,7 @@ for each group by itself, however far from equilibrium its states are, if points
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -237,10 +237,3 @@ def populations(
     work = partial(carry, path, points, layout.groups, layout.each, sweeps=sweeps)
     cost = operations(path.engine, len(points), layout.groups * layout.each, sweeps)
     yield from spread_runs(crew, path, work, layout.groups * layout.each, layout.parts, cost, rng, tell)
-
-
-def without_weights(population: Population, rng: np.random.Generator) -> Population:
-    """Return a population whose states have equal weights within their group, drawn by their shares."""
-    places = offspring(population.share, rng.random(population.groups))
-    even = np.full(population.share.shape, 1.0 / population.share.shape[1])
-    return replace(population, x=population.x[places], family=population.family[places], share=even)

@@ -25,8 +25,8 @@ from spectralz.sampling.heavy.quench import quench
 from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, move_operations
 from spectralz.sampling.path import path_to
 from spectralz.sampling.phases_found import MOST_PROPOSALS, Missing, cost_of_proposal, search
+from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point, seconds_per_sweep, survey
 from spectralz.sampling.plan import SWEEPS as SURVEY_SWEEPS
-from spectralz.sampling.plan import Survey, seconds_per_point, seconds_per_sweep, survey
 from spectralz.sampling.population import Population
 from spectralz.sampling.populations import marginals_of
 from spectralz.sampling.spread import there_and_back_many
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from spectralz.sampling.path import Path
     from spectralz.sampling.run import RoundTrip
     from spectralz.sampling.spread import Crew
-
-LEAST_POINTS = 16
 
 
 def both_ways(problem: Problem, deadline: Deadline, crew: Crew, answers: Answers) -> Iterator[Answers]:
