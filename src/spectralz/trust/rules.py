@@ -24,7 +24,7 @@ class Rules:
     contradiction
         Two populations contradict each other in a cell if they differ by so many of their joint errors.
     few_families
-        Fewer families than this in a cell can neither contradict nor be contradicted.
+        A population with fewer families than this in a cell contradicts nobody there; it may be contradicted.
     excess, excess_share, excess_families
         A population that does not count in a cell, with so many families there, may find so many times what counts, or
         this share of Z.
