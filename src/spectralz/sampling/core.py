@@ -21,6 +21,7 @@ from spectralz._support.deadline import Deadline
 from spectralz._support.progress import reporter_of
 from spectralz.errors import catching_interrupt
 from spectralz.sampling.base_rates import weak_biases
+from spectralz.sampling.bound_parts import bound_parts
 from spectralz.sampling.cells import Cells, row_of, stays
 from spectralz.sampling.evidence import SamplingEvidence, evidence_of
 from spectralz.sampling.path import Path, from_coins, from_subgraph, path_to
@@ -28,7 +29,7 @@ from spectralz.sampling.phases_found import (
     APART,
     FEWEST_HELD,
     LEFT,
-    MOST_PROPOSALS,
+    TOGETHER,
     Missing,
     Search,
     are_alike,
@@ -67,10 +68,8 @@ WORTH_MORE = 1.5
 AGREE = 2.5
 # Fields of a base are at most this large: a state that they exclude would never be met.
 LARGEST_FIELD = 3.0
-# Shares of the work: of the first population, of the chains of a search, and of a search with the pilots of phases.
-FIRST_SHARE, SEARCH_SHARE, LONGEST_SEARCH = 0.4, 0.15, 0.4
-# Fewer proposals than this are no search.
-FEWEST_PROPOSALS = 12
+# Shares of the work: of the first population, and of a search at most.
+FIRST_SHARE, LONGEST_SEARCH = 0.25, 0.5
 # A second population from the ordinary base is worth while if it is as large as this part of the first.
 LEAST_AGAIN = 0.1
 # Seconds of an operation by a clock that has not moved.
@@ -344,11 +343,8 @@ def look_for_phases(work: Work) -> Work:
     path = work.path
     if path.n < FEWEST_HELD:  # too few spins for a phase
         return replace(work, found=Search())
-    affordable = SEARCH_SHARE * (work.left + work.spent) / cost_of_proposal(path)
     has_no_end = limits.layout is not None and limits.deadline.left == math.inf
-    if has_no_end:
-        affordable = MOST_PROPOSALS
-    if affordable < FEWEST_PROPOSALS:
+    if not has_no_end and TOGETHER * cost_of_proposal(path) > LONGEST_SEARCH * (work.left + work.spent):
         return replace(work, found=Search(was_made=False, cut_short="there was no time to look for phases"))
     assert work.cells is not None
     top = max(ordinary.mean_log_z, *(p.population.mean_log_z for p in (work.bases[0].pilot, *work.others)))
@@ -365,7 +361,7 @@ def look_for_phases(work: Work) -> Work:
         limits.enough,
         limits.light,
         limits.most_phases,
-        int(min(affordable, MOST_PROPOSALS)),
+        bound_parts(work.model),
     )
     with deadline.in_force():
         found = search(missing, work.rng, work.crew.parallel)

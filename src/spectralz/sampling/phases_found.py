@@ -26,18 +26,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray
+    from spectralz.sampling.bound_parts import BoundParts
     from spectralz.sampling.cells import Cells
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.path import Path
     from spectralz.sampling.population import Population
     from spectralz.sampling.proposals import Proposal
 
-# Chains from each proposal. They are shaken a few times: this share of their spins is drawn anew, and all are swept.
-# Then means are taken over so many looks, with so many sweeps before each.
-CHAINS, SHAKES, SHARE_SHAKEN, SWEEPS_PER_SHAKE, LOOKS, SWEEPS_PER_LOOK = 16, 4, 0.08, 16, 16, 2
-SWEEPS_PER_PROPOSAL = CHAINS * (SHAKES * SWEEPS_PER_SHAKE + LOOKS * SWEEPS_PER_LOOK)
-# Proposals that are tried together, most of a round, and rounds: the first, and of what was found.
-TOGETHER, MOST_PROPOSALS, ROUNDS = 16, 56, 3
+# Chains from each proposal. They are looked at after a few sweeps, so many times, with a sweep before each. Then they
+# are shaken a few times: this share of their spins is drawn anew, and all are swept. They are looked at again, with more
+# sweeps before each look.
+CHAINS, LOOKS, FIRST_SWEEPS, SHAKES, SHARE_SHAKEN, SWEEPS_PER_SHAKE, SWEEPS_PER_LOOK = 16, 16, 4, 4, 0.08, 16, 2
+# Bound parts are turned before every so many looks.
+LOOKS_PER_TURN = 4
+SWEEPS_PER_PROPOSAL = CHAINS * (FIRST_SWEEPS + LOOKS + SHAKES * SWEEPS_PER_SHAKE + LOOKS * SWEEPS_PER_LOOK)
+# Proposals that are tried together, most recombined ones of a round, and rounds: the first, and of what was found.
+TOGETHER, MOST_RECOMBINED, ROUNDS = 16, 32, 3
 # Means closer to 0 or 1 than this are not known from so few looks.
 SUREST = 1e-3
 # A phase holds spins whose means differ by at least this from those of a population; it holds at least so many.
@@ -54,10 +58,12 @@ MISSED = 3.0
 # A phase that the population knows, but by few families, is measured too if its pilot finds so many times as many with
 # the same work, and it holds at least this share of Z, as a logarithm.
 BETTER, LOG_WORTH_MORE = 4.0, -3.5
-# Once pilots of so many valleys found no more than the population did, others where it has a few families are known.
-KNOWN_VALLEYS, FEW_THERE = 4, 3.0
-# States of the pilots of a phase, and the shares of its fields that the two of them begin from.
-PILOT_STATES, WEAKER = 128, (0.3, 1.0)
+# A population has met what holds this share of its weight. Once pilots of so many other valleys found no more than it
+# did, those where it has a few families are known too, or enough if it has missed any.
+MOST_OF_ALL, KNOWN_VALLEYS, FEW_THERE = 0.5, 4, 3.0
+# States of the pilots of a phase, and the shares of its fields that the two of them begin from. The first may be wrong by
+# so many nats.
+PILOT_STATES, SHARES_OF_FIELDS, UNSURE = 128, (1.0, 0.3), 1.5
 # A pilot with more families per state is good enough.
 MANY = 0.25
 # States of a phase's pilot in its own cell that may have gone to another image.
@@ -80,7 +86,9 @@ class Phase:
     def is_better_than(self, there: There, missing: Missing) -> bool:
         """Return whether the same work finds many more families there from this phase than by the population."""
         own = self.families / (self.pilot.population.size * len(self.pilot.points) * self.pilot.sweeps)
-        return own > BETTER * there.families / (missing.ordinary.size * missing.steps)
+        return self.families >= missing.enough and own > BETTER * there.families / (
+            missing.ordinary.size * missing.steps
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +147,10 @@ class Missing:
         A population has met a phase if it has so many families there.
     light
         Phases lighter than Z by more nats than this are left out.
+    parts
+        Spins that chains turn together.
     most_phases, most_proposals
-        Most phases, and most proposals of each round.
+        Most phases, and most proposals of each round of a search that is no more than a hint; None for all of them.
     """
 
     path: Path
@@ -152,7 +162,8 @@ class Missing:
     enough: float
     light: float
     most_phases: int
-    most_proposals: int = MOST_PROPOSALS
+    parts: BoundParts
+    most_proposals: int | None = None
 
 
 def search(missing: Missing, rng: np.random.Generator, parallel: Parallel) -> Search:
@@ -167,8 +178,10 @@ def search(missing: Missing, rng: np.random.Generator, parallel: Parallel) -> Se
         else:
             break
         before = done.missed
-        proposals = proposals[: missing.most_proposals]
+        proposals = proposals[: missing.most_proposals or (MOST_RECOMBINED if number else None)]
         for begin in range(0, len(proposals), TOGETHER):
+            if deadline.is_past() and number and begin and done.missed == before:
+                return done  # any number of recombinations is only some of them
             if deadline.is_past():
                 return replace(done, cut_short="the search for phases was cut short by the time")
             report("looking for phases", begin / len(proposals))
@@ -184,12 +197,12 @@ def _tried(
     done: Search, missing: Missing, batch: Sequence[Proposal], rng: np.random.Generator, parallel: Parallel
 ) -> Search:
     """Run chains from some proposals, and see which of them are in phases of their own."""
-    ends = chains(missing.path, np.array([x for _, x in batch]), rng, parallel)
-    for (sources, _), states, mean, most in zip(batch, *ends, strict=True):
-        done = _seen(replace(done, tried=done.tried + 1), missing, sources, (states, mean, most), rng, parallel)
-        if done.cut_short:
-            break
-    return done
+    for ends in chains(missing.path, np.array([x for _, x in batch]), rng, parallel, missing.parts):
+        for (sources, _), states, mean, most in zip(batch, *ends, strict=True):
+            done = _seen(done, missing, sources, (states, mean, most), rng, parallel)
+            if done.cut_short:
+                return done
+    return replace(done, tried=done.tried + len(batch))
 
 
 def _seen(
@@ -211,62 +224,107 @@ def _seen(
         return replace(done, phases=(*done.phases[:known], phase, *done.phases[known + 1 :]))
     region = Region.around(states, mean, cells)
     there = region.found_by(missing.ordinary)
-    is_known = there.families >= FEW_THERE and done.checked >= KNOWN_VALLEYS and not done.missed
-    if there.families >= missing.enough or is_known:
+    is_most = there.log_weight > missing.ordinary.mean_log_z + math.log(MOST_OF_ALL)
+    has_enough = there.families >= (FEW_THERE if not done.missed else missing.enough)
+    if is_most or (has_enough and done.checked >= KNOWN_VALLEYS):
         return replace(done, met=(*done.met, mean))
     heaviest = max([missing.top, *(phase.log_weight for phase in done.phases)])
+    if any(are_alike(mean, other, cells.images) for other in done.light_means):
+        return done
     if most < heaviest - missing.light:
-        if any(are_alike(mean, other, cells.images) for other in done.light_means):
-            return done
-        return replace(done, light=(*done.light, most), light_means=(*done.light_means, mean))
+        return _without(done, mean, most)
     if len(done.phases) == missing.most_phases:
         return replace(done, cut_short=f"there are more phases than the {missing.most_phases} that are measured")
-    phase = _measured(missing.path, cells, mean, sources, rng, parallel)
-    if region.found_by(phase.pilot.population, len(cells.images)).exceeds(there):
+    phase = _measured(missing, mean, sources, rng, parallel)
+    if phase.log_weight < heaviest - missing.light:
+        return _without(done, mean, phase.log_weight)
+    if region.found_by(phase.pilot.population, len(cells.images)).is_missed_by(missing.ordinary, there):
         return replace(done, phases=(*done.phases, phase), missed=done.missed + 1)
-    if phase.log_weight > heaviest + LOG_WORTH_MORE and phase.is_better_than(there, missing):
+    matters = there.families < missing.enough and phase.log_weight > heaviest + LOG_WORTH_MORE
+    if matters and phase.is_better_than(there, missing):
         return replace(done, phases=(*done.phases, replace(phase, was_missed=False)))
     return replace(done, met=(*done.met, mean), checked=done.checked + 1)
 
 
-def chains(
-    path: Path, starts: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel
-) -> tuple[NDArray[np.int8], FloatArray, FloatArray]:
-    """Return for each start where its chains end, their means, and about the most that log Z of their phase can be.
+def _without(done: Search, mean: FloatArray, log_weight: float) -> Search:
+    """Return the search in which a phase of at most this weight is left out."""
+    return replace(done, light=(*done.light, log_weight), light_means=(*done.light_means, mean))
 
-    A phase's log Z is its mean log-weight plus its entropy, which is at most that of independent spins of these means.
+
+def chains(
+    path: Path, starts: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel, parts: BoundParts
+) -> Iterator[tuple[NDArray[np.int8], FloatArray, FloatArray]]:
+    """Yield for each start where its chains are, their means, and about the most that log Z of their phase can be.
+
+    First after a few sweeps, since chains leave a shallow phase once they are shaken; then after they were.
     """
     plain = replace(path, base=np.zeros(path.n), subgraph=None)
     x = np.repeat(starts, CHAINS, axis=0)
+    ((x, _),) = relaxed(plain, x, FIRST_SWEEPS, 1, rng, parallel, parts)
+    x, mean, most = _looked_at(plain, x, 1, len(starts), rng, parallel, parts)
+    yield x.reshape(len(starts), CHAINS, -1), mean, most
     for _ in range(SHAKES):
         shaken = rng.random(x.shape) < SHARE_SHAKEN
         x[shaken] = rng.choice(np.array([-1, 1], dtype=np.int8), int(shaken.sum()))
-        ((x, _),) = relaxed(plain, x, SWEEPS_PER_SHAKE, 1, rng, parallel)
-    mean, log_weight = np.zeros(starts.shape), np.zeros(len(starts))
-    for states, weights in relaxed(plain, x, SWEEPS_PER_LOOK, LOOKS, rng, parallel):
+        ((x, _),) = relaxed(plain, x, SWEEPS_PER_SHAKE, 1, rng, parallel, parts)
+    x, mean, most = _looked_at(plain, x, SWEEPS_PER_LOOK, len(starts), rng, parallel, parts)
+    yield x.reshape(len(starts), CHAINS, -1), mean, most
+
+
+def _looked_at(
+    path: Path,
+    x: NDArray[np.int8],
+    sweeps: int,
+    starts: int,
+    rng: np.random.Generator,
+    parallel: Parallel,
+    parts: BoundParts,
+) -> tuple[NDArray[np.int8], FloatArray, FloatArray]:
+    """Return chains after some sweeps, the means of those of each start, and the most of their phases' log Z.
+
+    A phase's log Z is its mean log-weight plus its entropy, which is at most that of independent spins of these means.
+    """
+    mean, relative, log_weight = np.zeros((starts, path.n)), np.zeros((starts, path.n)), np.zeros(starts)
+    for states, weights in relaxed(path, x, sweeps, LOOKS, rng, parallel, parts):
         x = states
-        mean += x.reshape(len(starts), CHAINS, -1).mean(axis=1, dtype=np.float64) / LOOKS
-        log_weight += weights.reshape(-1, CHAINS).mean(axis=1) / LOOKS
-    up = np.clip(0.5 * (1.0 + mean), SUREST, 1.0 - SUREST)
+        mean += _means(x, starts) / LOOKS
+        relative += _means(parts.relative(x), starts) / LOOKS
+        log_weight += weights.reshape(starts, CHAINS).mean(axis=1) / LOOKS
+    up = np.clip(0.5 * (1.0 + relative), SUREST, 1.0 - SUREST)
     entropy = -(up * np.log(up) + (1.0 - up) * np.log1p(-up))
     kept = slice(None) if path.sides is None else path.sides.kept
-    return x.reshape(len(starts), CHAINS, -1), mean, log_weight + entropy[:, kept].sum(axis=1)
+    return x, mean, log_weight + entropy[:, kept].sum(axis=1)
+
+
+def _means(x: NDArray[np.int8], starts: int) -> FloatArray:
+    return np.asarray(x.reshape(starts, CHAINS, -1).mean(axis=1, dtype=np.float64))
 
 
 def relaxed(
-    path: Path, x: NDArray[np.int8], sweeps: int, looks: int, rng: np.random.Generator, parallel: Parallel
+    path: Path,
+    x: NDArray[np.int8],
+    sweeps: int,
+    looks: int,
+    rng: np.random.Generator,
+    parallel: Parallel,
+    parts: BoundParts,
 ) -> Iterator[tuple[NDArray[np.int8], FloatArray]]:
     """Yield states after so many sweeps at the model, and their log-weights, and again, for so many looks.
 
-    The path begins from coins. If a side is summed out, so it is in the log-weights.
+    Before some of the looks bound parts are turned. The path begins from coins. If a side is summed out, so it is in
+    the log-weights.
     """
     engine, zero, one = path.engine, np.zeros(1), np.ones(1)
     clock.charge(float(sweeps * looks * len(x)) * engine.operations)
     summed = 0 if path.sides is None else len(path.sides.summed)
-    moving = engine.start_from(x, rng, parallel)
-    for _ in range(looks):
-        back, _ = moving.sweep(zero, one, one, sweeps)
-        yield moving.states(), summed * math.log(2.0) - back[0]
+    every = LOOKS_PER_TURN if parts.parts else looks
+    for begin in range(0, looks, every):
+        parts.turn(x, rng)
+        moving = engine.start_from(x, rng, parallel)
+        for _ in range(min(every, looks - begin)):
+            back, _ = moving.sweep(zero, one, one, sweeps)
+            x = moving.states()
+            yield x, summed * math.log(2.0) - back[0]
 
 
 @dataclass(frozen=True)
@@ -276,45 +334,60 @@ class There:
     families: float
     log_weight: float
 
-    def exceeds(self, other: There) -> bool:
-        """Return whether this is significantly more than what another population has found."""
-        if other.families < 1.0:
-            return True
-        error = math.sqrt(1.0 / other.families + 1.0 / max(self.families, 1.0))
-        return self.log_weight - other.log_weight > MISSED * error
+    def is_missed_by(self, population: Population, there: There) -> bool:
+        """Return whether this is significantly more than what a population has found there.
+
+        The error of what was found goes by the families that should be there: one in the place of many says enough.
+        """
+        share = math.exp(min(self.log_weight - population.mean_log_z, 0.0))
+        due = share * population.families()
+        if there.families < 1.0:
+            return due >= FEW_THERE or share > MOST_OF_ALL
+        error = math.sqrt(1.0 / max(there.families, due) + 1.0 / max(self.families, 1.0))
+        return self.log_weight - there.log_weight > MISSED * error
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Where chains stay: states that their means explain as well as they explain the chains.
+    """Where chains stay: states that their means explain as well as they explain the chains, and as no other center.
 
     Attributes
     ----------
+    cells
+        The cells with a center at the means of the chains.
     fields
         Fields of independent spins with these means, one row per image.
-    border
-        The least log-probability, but for a constant.
+    least, most
+        The least and the most log-probability, but for a constant: states that are held more firmly in the same
+        direction are elsewhere.
     """
 
+    cells: Cells
     fields: FloatArray
-    border: float
+    least: float
+    most: float
 
     @classmethod
     def around(cls, states: NDArray[np.int8], mean: FloatArray, cells: Cells) -> Region:
         """Return the region of some chains."""
-        fields = np.arctanh(np.clip(mean, -SUREST_CENTER, SUREST_CENTER))
+        center = np.clip(mean, -SUREST_CENTER, SUREST_CENTER)
+        fields = np.arctanh(center)
         own = states @ fields
-        border = max(float(own.mean() - DEVIATIONS * own.std()), 0.5 * float(own.mean()))
-        return cls(np.asarray(cells.images * fields, dtype=np.float64), border)
+        deviation = max(float(own.std()), math.sqrt(float((fields**2) @ (1.0 - center**2))))
+        middle, wide, half = float(own.mean()), DEVIATIONS * deviation, 0.5 * abs(float(own.mean()))
+        least, most = max(middle - wide, 0.5 * middle), middle + max(wide, half)
+        return cls(cells.with_center(mean), np.asarray(cells.images * fields, dtype=np.float64), least, most)
 
     def found_by(self, population: Population, images: int = 1) -> There:
         """Return what a population has found here; one that stays at one of so many images stands for all."""
         scores = population.x.astype(np.float32) @ self.fields.T.astype(np.float32)
-        counted = np.asarray((scores >= self.border).any(axis=1))
+        inside = (scores >= self.least) & (scores <= self.most)
+        cell, _ = self.cells.places(population.x)
+        counted = inside.any(axis=1) & (cell == self.cells.count - 1)
         weight = float(population.weights() @ counted)
         if not weight > 0.0:
             return There(0.0, -math.inf)
-        at_first = float(population.weights() @ (scores[:, 0] >= self.border))
+        at_first = float(population.weights() @ (inside[:, 0] & counted))
         times = images if at_first > (1.0 - LEFT) * weight else 1
         return There(population.families(counted), population.mean_log_z + math.log(weight * times))
 
@@ -337,20 +410,25 @@ def are_alike(mean: FloatArray, other: FloatArray, images: NDArray[np.int8]) -> 
 
 
 def _measured(
-    path: Path, cells: Cells, mean: FloatArray, sources: frozenset[str], rng: np.random.Generator, parallel: Parallel
+    missing: Missing, mean: FloatArray, sources: frozenset[str], rng: np.random.Generator, parallel: Parallel
 ) -> Phase:
-    """Return a phase with the better of two pilots: the one that leaves more families in it."""
+    """Return a phase with the better of two pilots: the one that leaves more families in it.
+
+    The second is left out if the first finds many, or so little that the population need not know the phase.
+    """
+    path, cells, ordinary = missing.path, missing.cells, missing.ordinary
     own = cells.with_center(mean)
-    best: tuple[float, Pilot, float] | None = None
-    for share in WEAKER:
+    best: Phase | None = None
+    for share in SHARES_OF_FIELDS:
         base = share * np.arctanh(np.clip(mean, -SUREST_BASE, SUREST_BASE))
         reached = pilot(replace(path, base=base, subgraph=None), max(PILOT_STATES, path.engine.together), rng, parallel)
         number = cells.count if stays(reached.population, own, cells.count, LEFT) else None
         row = row_of(reached.population, own, number)
-        families, log_weight = float(row.families[-1]), float(row.log_z[0, -1])
-        if best is None or families > best[0]:
-            best = families, reached, log_weight
-        if families > MANY * reached.population.size:
+        phase = Phase(mean, reached, float(row.log_z[0, -1]), float(row.families[-1]), sources)
+        if best is None or phase.families > best.families:
+            best = phase
+        due = ordinary.families() * math.exp(min(phase.log_weight + UNSURE - ordinary.mean_log_z, 0.0))
+        if phase.families > MANY * reached.population.size or (phase.families and due < FEW_THERE):
             break
     assert best is not None
-    return Phase(mean, best[1], best[2], best[0], sources)
+    return best

@@ -20,11 +20,12 @@ from spectralz.methods.base import estimated
 from spectralz.parts.leading import leading_directions
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
+from spectralz.sampling.bound_parts import bound_parts
 from spectralz.sampling.cells import Cells
 from spectralz.sampling.heavy.quench import quench
 from spectralz.sampling.moves.clusters import CLUSTERED_TOGETHER, move_operations
 from spectralz.sampling.path import path_to
-from spectralz.sampling.phases_found import MOST_PROPOSALS, Missing, cost_of_proposal, search
+from spectralz.sampling.phases_found import TOGETHER, Missing, cost_of_proposal, search
 from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point, seconds_per_sweep, survey
 from spectralz.sampling.plan import SWEEPS as SURVEY_SWEEPS
 from spectralz.sampling.population import Population
@@ -112,7 +113,7 @@ def _missed(path: Path, trip: RoundTrip, deadline: Deadline, crew: Crew, rng: np
     limits = limits_of(deadline)
     one = seconds_per_sweep(path, parallel=crew.parallel) / path.engine.operations
     affordable = int(
-        min(policy.SEARCH_FOR_PHASES_SHARE * deadline.seconds / (one * cost_of_proposal(path)), MOST_PROPOSALS)
+        min(policy.SEARCH_FOR_PHASES_SHARE * deadline.seconds / (one * cost_of_proposal(path)), 4 * TOGETHER)
     )
     if affordable < 1:
         return ""
@@ -121,7 +122,9 @@ def _missed(path: Path, trip: RoundTrip, deadline: Deadline, crew: Crew, rng: np
     images = images_of(path.model)
     cells = Cells(population.mean()[None] * (len(images) == 1), images, np.zeros(1, dtype=np.int64))
     plain = replace(path, clusters=False)
-    missing = Missing(plain, 1, cells, population, [], trip.log_z, limits.enough, limits.light, 1, affordable)
+    missing = Missing(
+        plain, 1, cells, population, [], trip.log_z, limits.enough, limits.light, 1, bound_parts(path.model), affordable
+    )
     with deadline.in_force():
         found = search(missing, rng, crew.parallel)
     if found.phases and found.phases[0].log_weight > trip.log_z - limits.light:
