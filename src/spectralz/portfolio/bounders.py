@@ -297,6 +297,22 @@ def in_order(model: Model) -> list[str]:
     return sorted(names, key=order.index)
 
 
+def hopeless(model: Model) -> set[str]:
+    """Return the bounders that hardly ever give the best bound on a dense model, after those of the SDP.
+
+    Without fields the relaxation of ``convex_mf`` has its maximum at zero means, where it is the bound of the SDP. On a
+    complete graph the tables of ``wmbe`` hold a small part of the couplings.
+    """
+    if isinstance(model, Polynomial) or _is_sparse(model):
+        return set()
+    names, couplings = {"trw"}, model.storage.for_kernels()
+    if not model.field.any():
+        names.add("convex_mf")
+    if couplings.is_dense and model.n * couplings.mean_strength > policy.MOST_STRENGTH_OF_TABLES:
+        names.add("wmbe")
+    return names
+
+
 # A new bounder needs one line here and a place below; `trivial` is run before all others.
 BOUNDERS: Mapping[str, Bounder] = {
     "mf": _mean_field,
