@@ -22,7 +22,6 @@ from spectralz.portfolio import policy, schedule
 from spectralz.portfolio.bracket import better_of
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import seconds_per_state, spaced_by, survey
-from spectralz.trust.runs import Summary, centered
 from tests.helpers import FakeClock, count_sweeps, verdicts
 
 UNTRUSTED = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -195,14 +194,6 @@ def test_the_better_row_of_two():
     )
     assert better_of(first, sz.BoundsRow("wmbe", None, None, 2.0, "refused")).status == "first"
     assert better_of(sz.BoundsRow("mf", 1.0, None, 1.0, "a"), sz.BoundsRow("mf", 0.5, None, 1.0, "b")).lower == 1.0
-
-
-def test_runs_out_of_equilibrium_are_centered_between_both_ways():
-    closed = Summary(10.0, 0.5, 0.5, 0.5, 100.0, gap=0.01, gap_error=0.01)
-    assert centered(closed) is closed
-    apart = centered(Summary(10.0, 0.5, 0.5, 0.5, 100.0, gap=4.0, gap_error=0.01))
-    assert (apart.log_z, apart.std_error) == (12.0, 2.0)
-    assert not apart.is_closed
 
 
 # ------------------------------------------------------------------------------------------------------ exact answers

@@ -61,10 +61,7 @@ from spectralz.sampling.strata.runs import (
 )
 from spectralz.trust.judgment import Judgment
 from spectralz.trust.strata import (
-    beside_sum,
     beside_unmeasured,
-    gap_to_runs,
-    judge_share,
     judge_strata,
     may_add,
     summary_of_strata,
@@ -266,30 +263,6 @@ def test_more_phases_than_can_be_counted_leave_no_trust():
     judged = beside_unmeasured(Judgment(10.0, 1e-3, True), Phases(is_complete=False), [[]], 0.0)
     assert not judged.trusted
     assert judged.std_error == pytest.approx(math.log(2.0))
-
-
-def test_a_sum_is_doubted_if_the_runs_that_measure_its_share_contradict_it():
-    groups = [[run_with(3.0, 1000), run_with(3.001, 1000)]]
-    agreeing, larger = Judgment(5.001, 1e-4, True), Judgment(5.1, 1e-4, True)
-    assert judge_share(agreeing, Phases(), groups, 2.0) == agreeing
-    judged = judge_share(larger, Phases(), groups, 2.0)
-    assert not judged.trusted
-    assert judged.std_error == pytest.approx(5.1 - summary_of_strata(groups).log_z - 2.0)
-    assert "they have missed states" in judged.why
-
-
-def test_runs_that_the_sum_over_their_states_contradicts_have_a_wider_error():
-    groups = [[run_with(3.0, 1000), run_with(3.001, 1000)]]
-    seen = summary_of_strata(groups).log_z + 2.0
-    assert gap_to_runs(Judgment(seen + 1e-4, 1e-4, True), groups, 2.0) == 0.0
-    gap = gap_to_runs(Judgment(5.03, 1e-4, True), groups, 2.0)
-    assert gap == pytest.approx(5.03 - seen)
-    runs = Judgment(seen, 1e-3, True)
-    assert beside_sum(runs, 0.0) == runs
-    judged = beside_sum(runs, gap)
-    assert (judged.std_error, judged.trusted) == (gap, True)
-    assert not beside_sum(runs, 0.06).trusted
-    assert not beside_sum(replace(runs, trusted=False), gap).trusted
 
 
 # -------------------------------------------------------------------------------------------------------- the search

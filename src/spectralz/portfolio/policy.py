@@ -56,8 +56,8 @@ STATES_FOR_MARGINALS, SPINS_FOR_MARGINALS = 20_000, 1e8
 FEWEST_FOR_MARGINALS, SHARE_FOR_MEANS, SECONDS_FOR_MEANS_AFTER_INTERRUPT = 16, 0.1, 0.5
 # Most and fewest points of states that go both ways.
 MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 4
-# The share of what is left for expectation propagation. It is not run if sqrt(sum_j J_ij^2) is at least this on average,
-# since it is then not trusted (``trust/propagation.py``), or, without fields, hardly ever.
+# The share of what is left for expectation propagation. It is not run if sqrt(sum_j J_ij^2) is this or more on average,
+# where it is never trusted (``trust/propagation.py``), or, without fields, hardly ever.
 EP_SHARE, STRONGEST_EP, STRONGEST_EP_WITHOUT_FIELDS = 0.5, 1.0, 0.9
 # The fewest steps that are worthwhile. A step is timed with at most this many spins, or with more if it has one
 # factorization.
@@ -104,8 +104,6 @@ FEWEST_BOTH_WAYS = 500
 SEARCH_FOR_PHASES_SHARE = 0.05
 # Quenches of random states, and the share of the time that they may take.
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
-# With more spins than this, states are collected only if annealing has reached the same state twice.
-MOST_SPINS_TO_COLLECT = 300
 RESTARTS = 20
 # All exact answers together may take this many times the budget; one predicted to take up to half a second is always
 # computed. The time of others is predicted from a timed run with this many spins.

@@ -132,12 +132,6 @@ def run_by_run(groups: Sequence[Sequence[Run]]) -> list[Run]:
     return [merged(part) for part in parts if part]
 
 
-def halves(groups: Sequence[Sequence[Run]]) -> tuple[list[Run], list[list[Run]]]:
-    """Divide the runs that count for each stratum: into those to find states with, and those to measure shares with."""
-    finding = [run for runs in groups for run in runs[: len(runs) // 2] if run.log_z > -math.inf]
-    return finding, [runs for runs in (list(runs[len(runs) // 2 :]) for runs in groups) if is_measured(runs)]
-
-
 def merged(groups: Sequence[Sequence[Run]]) -> Run:
     """Return one population of all strata from the runs of each; its log Z is the log of the sum of theirs."""
     groups = [runs for runs in groups if is_measured(runs)]
