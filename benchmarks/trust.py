@@ -29,7 +29,8 @@ from spectralz.sampling.heavy.pool import collect, state_pool
 from spectralz.sampling.path import Path, path_to
 from spectralz.sampling.plan import survey
 from spectralz.sampling.populations import Run
-from spectralz.sampling.run import anneal, there_and_back
+from spectralz.sampling.round_trips import there_and_back
+from spectralz.sampling.run import anneal
 from spectralz.sampling.strata.phases import find_phases
 from spectralz.sampling.strata.runs import counted, merged, path_to_stratum
 from spectralz.trust import frontier, pools, propagation, ratios, round_trips, runs, strata

@@ -1,6 +1,5 @@
 """What a budget means: nothing runs far past it, it is spent on the answer, and exact answers count too."""
 
-import math
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -131,10 +130,8 @@ def test_a_survey_whose_time_is_up_takes_longer_steps():
     whole = survey(path, np.random.default_rng(0))
     with using_clock(FakeClock(step=1.0)), Deadline(5.0).in_force():
         short = survey(path, np.random.default_rng(0))
-    fewest = spaced_by(path, math.inf, np.random.default_rng(0))
-    assert len(fewest) <= len(short.points) < len(whole.points)
+    assert len(short.points) < len(whole.points)
     assert short.points[-1] == whole.points[-1] == 1.0
-    assert fewest == pytest.approx(np.linspace(0, 1, 17))
 
 
 # ------------------------------------------------------------------------------------------- spending it on the answer

@@ -21,9 +21,9 @@ from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.path import from_coins, from_fields, path_to
 from spectralz.sampling.plan import STEP, spaced_by
 from spectralz.sampling.population import Population as Counted
-from spectralz.sampling.populations import Run, log_mean_z, marginals_of
-from spectralz.sampling.run import anneal
-from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.populations import Run, marginals_of
+from spectralz.sampling.run import anneal, anneal_many, log_mean_z
+from spectralz.sampling.spread import crew_for
 from spectralz.sampling.strata import phases as phases_module
 from spectralz.sampling.strata.candidates import (
     cooled_candidates,
@@ -514,7 +514,7 @@ def test_without_fields_one_of_two_phases_that_mirror_each_other_is_annealed_tow
     with crew_for(path) as crew:
         _, groups = annealed_to_phases(crew, path, runs, np.random.default_rng(0), lambda to: made(to, 100))
     assert summary_of_strata(groups).log_z == pytest.approx(truth, abs=0.02)
-    assert np.abs(marginals_of(model, [merged(groups)], exact_outcome(truth, 0.0, "a test")).mean).max() < 0.2
+    assert np.abs(marginals_of(model, merged(groups), exact_outcome(truth, 0.0, "a test")).mean).max() < 0.2
 
 
 @pytest.mark.slow

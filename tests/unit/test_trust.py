@@ -13,7 +13,7 @@ import pytest
 from spectralz.sampling.bridge import Bridge
 from spectralz.sampling.heavy.pool import Share
 from spectralz.sampling.populations import Run
-from spectralz.sampling.run import RoundTrip
+from spectralz.sampling.round_trips import RoundTrip
 from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within
 from spectralz.trust.frontier import judge_bracket
 from spectralz.trust.judgment import Judgment, with_rounding

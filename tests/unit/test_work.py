@@ -21,7 +21,9 @@ from spectralz.sampling.heavy.pool import search, state_pool
 from spectralz.sampling.heavy.quench import fields, quench
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import LEAST_POINTS, STATES, SWEEPS, survey
-from spectralz.sampling.run import anneal, relax, there_and_back
+from spectralz.sampling.round_trips import there_and_back
+from spectralz.sampling.run import anneal
+from spectralz.sampling.sweeps import relax
 
 # What is counted matters here, not how good it is.
 pytestmark = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")

@@ -145,7 +145,7 @@ class Annealing(Method):
 
     def _solve_marginals(self, model: Model) -> MarginalOutcome:
         outcome, work = self._run(model)
-        return marginals_of(model, [states_of(work)], outcome)
+        return marginals_of(model, states_of(work), outcome)
 
     def _sample(self, model: Model, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         # Draw twice as many states as requested, so that few are returned twice.
@@ -153,7 +153,7 @@ class Annealing(Method):
         outcome, work = replace(self, population=needed, seed=int(rng.integers(2**32)))._run(model)
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by annealing may not follow P(x): {outcome.status}")
-        return sample_of([states_of(work)], size, rng)
+        return sample_of(states_of(work), size, rng)
 
     def _run(self, model: Model) -> tuple[Outcome, Work]:
         """Count populations, and judge them."""

@@ -21,8 +21,8 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.heavy.quench import fields, quench
 from spectralz.sampling.heavy.state_space import distinct
-from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
-from spectralz.sampling.run import relax
+from spectralz.sampling.populations import systematic
+from spectralz.sampling.run import log_mean_z, weights_of
 from spectralz.sampling.strata.candidates import (
     cooled_candidates,
     heavy_candidates,
@@ -38,6 +38,7 @@ from spectralz.sampling.strata.met import (
     most_of,
     with_most_entropy,
 )
+from spectralz.sampling.sweeps import relax
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -273,7 +274,7 @@ def find_phases(
         return found
     here, limit = Population(path, runs, _means_of(runs), rng, parallel), limit or Deadline()
     most = min(most, SPINS_AT_ONCE / (CHAINS * path.n))
-    x, chains, before = sample_of(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
+    x, chains, before = _drawn_from(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
     starts = heavy_candidates(path, x, rng, parallel, min(most, MOST_HEAVY), limit.left)
     starts += turned_candidates(path, x, directions, rng, most - len(starts), parallel)
     tried = [*quench(path, x, parallel), *(state for state, _ in starts)]
@@ -302,6 +303,12 @@ def find_phases(
 def _means_of(runs: Sequence[Run]) -> FloatArray:
     """Return the means of spins over populations."""
     return np.asarray(sum(weight @ run.x for run, weight in zip(runs, weights_of(runs), strict=True)))
+
+
+def _drawn_from(runs: Sequence[Run], size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Draw states from populations by their weights, in random order."""
+    places = systematic(np.concatenate(weights_of(runs)), rng.random(), size)
+    return np.asarray(rng.permutation(np.repeat(np.concatenate([run.x for run in runs]), places, axis=0)))
 
 
 def _with_phase_of(

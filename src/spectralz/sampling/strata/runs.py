@@ -17,7 +17,8 @@ import numpy as np
 
 from spectralz.parts.leading import collective_directions
 from spectralz.sampling.path import from_fields
-from spectralz.sampling.populations import GROUPS, Run, log_mean_z, weights_of
+from spectralz.sampling.populations import GROUPS, Run
+from spectralz.sampling.run import log_mean_z, weights_of
 from spectralz.sampling.strata.phases import DIRECTIONS, find_phases
 
 if TYPE_CHECKING:
