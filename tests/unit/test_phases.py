@@ -46,8 +46,6 @@ from spectralz.sampling.strata.phases import (
     Stratum,
     _apart_from_met,
     find_phases,
-    heaviest_of,
-    seed_states,
 )
 from spectralz.sampling.strata.runs import (
     MORE_THAN_CHANCE,
@@ -637,18 +635,6 @@ def test_leading_directions():
     again = leading_directions(sz.generators.grid(12, 1.0, 0).storage, 2)
     for first, second in zip(again, leading_directions(sz.generators.grid(12, 1.0, 0).storage, 2), strict=True):
         assert np.array_equal(first, second)
-
-
-def test_the_heaviest_state_along_the_leading_directions_comes_with_its_mirror_image():
-    """Beside the two uniform states of a ferromagnet the next directions give stripes, which are lighter."""
-    model = sz.generators.torus(12, 12, 0.6)
-    directions = leading_directions(model.storage, 3)
-    states = seed_states(path_to(model), directions)
-    assert len(states) > 2
-    heaviest = heaviest_of(model, states)
-    assert sorted(heaviest.sum(axis=1).tolist()) == [-144, 144]
-    tilted = heaviest_of(model + sz.Ising(np.full(144, 0.1)), states)
-    assert tilted.sum(axis=1).tolist() == [144]
 
 
 def test_a_sum_of_strata_is_judged_like_runs():

@@ -1,4 +1,4 @@
-"""Trust in a sum of strata: each is measured by runs of its own (``sampling/strata.py``), or it may be missing."""
+"""Trust in a sum of strata: each is measured by runs of its own (``sampling/strata/``), or it may be missing."""
 
 from __future__ import annotations
 

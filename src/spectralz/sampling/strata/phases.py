@@ -20,7 +20,6 @@ from spectralz._support.deadline import Deadline, LateError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.heavy.quench import fields, quench
-from spectralz.sampling.heavy.state_space import distinct
 from spectralz.sampling.populations import systematic
 from spectralz.sampling.run import log_mean_z, weights_of
 from spectralz.sampling.strata.candidates import (
@@ -62,8 +61,6 @@ EARLY, LARGEST_DEVIATION, LEAST_LEFT, LEAST_LEFT_OF_TWO = 2, 0.35, 0.85, 0.6
 BETWEEN, MOST_BETWEEN = 0.2, 0.15
 SWEEPS_PER_CHAIN = DISTURBANCES * SWEEPS
 SWEEPS_PER_CANDIDATE = CHAINS * SWEEPS_PER_CHAIN
-# All of a search takes about as long as a sweep over so many states.
-STATES_OF_SEARCH = 200 * 64
 # Leading eigenvectors that candidates lie along, by default.
 DIRECTIONS = 4
 # Most candidates at first, and most of those that are heavy states of the smaller side of a bipartite model.
@@ -90,8 +87,6 @@ BORDERS = 9
 LARGEST_FIELD = 4.0
 # States of the population in which parts are turned.
 STATES_TO_TURN = 64
-# States count as equally heavy if their log-weights differ by less than this share.
-LEVEL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,22 +214,6 @@ class Phases:
 def is_even(model: Model) -> bool:
     """Return whether all states weigh as much as their mirror images: every term has an even number of spins."""
     return not (model.field.any() or (model.higher.sizes % 2).any())
-
-
-def heaviest_of(model: Model, states: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return the heaviest of some states, with all equally heavy ones such as its mirror image."""
-    weights = model.log_weight(states)
-    return np.asarray(states[weights >= weights.max() - LEVEL * max(abs(float(weights.max())), 1.0)])
-
-
-def seed_states(
-    path: Path, directions: Sequence[FloatArray], parallel: Parallel = one_after_the_other
-) -> NDArray[np.int8]:
-    """Return the distinct states reached by quenching the signs of some directions and their mirror images."""
-    if not directions:
-        return np.empty((0, path.n), dtype=np.int8)
-    starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
-    return distinct(quench(path, starts, parallel))
 
 
 def find_phases(
