@@ -72,6 +72,7 @@ def judge_runs(summary: Summary, constant: float = 0.0) -> Judgment:
     Examples
     --------
     >>> good = Summary(10.0, 0.01, 0.01, 0.01, families=500.0, gap=0.001, gap_error=0.01)
+    >>> from dataclasses import replace
     >>> judge_runs(good).trusted, judge_runs(replace(good, families=12.0)).why
     (True, '; only 12 independent families are left, 30 are needed: do not trust')
     """
