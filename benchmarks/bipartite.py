@@ -114,7 +114,7 @@ def states(models: dict[str, sz.Ising]) -> str:
             state_pool(model, 2).add(np.ones((1, model.n), dtype=np.int8))
             began = time.perf_counter()
             pool = state_pool(model, 20_000)
-            fill(pool, path, [], 200, np.random.default_rng(0), crew.parallel)
+            fill(pool, path, np.empty((0, path.n), dtype=np.int8), 200, np.random.default_rng(0), crew.parallel)
             search(pool, path, 5.0, crew.parallel)
             seconds = time.perf_counter() - began
         kind = "exact" if pool.is_complete else "lower bound"

@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -26,13 +25,14 @@ from benchmarks.known_models import FAMILIES, Known
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
 from spectralz.parts.leading import leading_directions
 from spectralz.sampling.bridge import bridge
-from spectralz.sampling.heavy.pool import collect, share_held, state_pool
+from spectralz.sampling.heavy.pool import collect, state_pool
 from spectralz.sampling.path import Path, path_to
 from spectralz.sampling.plan import survey
 from spectralz.sampling.populations import Run
-from spectralz.sampling.run import anneal, there_and_back
+from spectralz.sampling.round_trips import there_and_back
+from spectralz.sampling.run import anneal
 from spectralz.sampling.strata.phases import find_phases
-from spectralz.sampling.strata.runs import counted, path_to_stratum
+from spectralz.sampling.strata.runs import counted, merged, path_to_stratum
 from spectralz.trust import frontier, pools, propagation, ratios, round_trips, runs, strata
 from spectralz.trust.judgment import Judgment
 
@@ -122,7 +122,7 @@ def cases_of_pools(count: int, rng: np.random.Generator) -> Iterator[Case]:
         drawn = known(rng, ("sk", "complete", "regular", "cubic"))
         made, path = few_runs(drawn.model, rng), path_to(drawn.model)
         pool = state_pool(drawn.model, 1000)
-        *_, share = collect(pool, path, made[:2], partial(share_held, runs=made[2:]), 20, rng, lambda _: 0.0)
+        *_, share = collect(pool, path, merged([made[:2]]).x, merged([made[2:]]), 20, rng, lambda _: 0.0)
         log_sum = pool.log_sum
         yield lambda log_sum=log_sum, share=share: pools.judge_pool(log_sum, share), drawn.log_z
 

@@ -164,18 +164,18 @@ def _flip_a_side(layers: Ising) -> None:
     """Flip spins of one side with the other summed out: only auto does so."""
     from spectralz.sampling.engines.collapsed import sides_of
     from spectralz.sampling.path import from_fields
-    from spectralz.sampling.run import anneal
+    from spectralz.sampling.population import carry
 
     path = replace(from_fields(layers, np.zeros(layers.n), sides=sides_of(layers)), flips=True)
-    anneal(path, np.array([0.0, 1.0]), 2, np.random.default_rng(0))
+    carry(path, np.array([0.0, 1.0]), 1, 2, np.random.default_rng(0))
 
 
 def _turn_clusters(magnet: Ising) -> None:
     """Turn clusters of spins: only auto does so, and only in large models."""
     from spectralz.sampling.path import path_to
-    from spectralz.sampling.run import anneal
+    from spectralz.sampling.population import carry
 
-    anneal(path_to(magnet, clusters=True), np.array([0.0, 1.0]), 2, np.random.default_rng(0))
+    carry(path_to(magnet, clusters=True), np.array([0.0, 1.0]), 1, 2, np.random.default_rng(0))
 
 
 def _keep_heaviest_states() -> None:

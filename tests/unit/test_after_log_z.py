@@ -16,8 +16,8 @@ from spectralz.sampling.engines.between import difference_of
 from spectralz.sampling.path import from_model, path_to
 from spectralz.sampling.plan import STEP, spaced_by
 from spectralz.sampling.populations import Run
-from spectralz.sampling.run import anneal
-from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.run import anneal, anneal_many
+from spectralz.sampling.spread import crew_for
 from spectralz.trust.ratios import judge_bridge
 from spectralz.trust.runs import judge_runs, summary_of
 from tests.reference.states import all_states

@@ -18,7 +18,8 @@ from spectralz.sampling.engines.double import double_engine
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, spaced_by, survey
 from spectralz.sampling.populations import Run, marginals_of, sample_of
-from spectralz.sampling.run import anneal, prolonged
+from spectralz.sampling.run import anneal
+from spectralz.sampling.sweeps import prolonged
 from spectralz.trust.runs import judge_runs, summary_of
 from tests.helpers import FakeClock, interrupting, with_slow
 from tests.reference import states
@@ -251,7 +252,7 @@ def test_marginals_of_a_weighted_population_are_its_conditional_means():
     model = sz.generators.complete(n=5, strength=0.8, seed=0)
     whole = Run(0.0, states.all_states(5), probabilities(model), np.arange(32), 0.0)
     outcome = sz.methods.base.Outcome(log_z=0.0, kind=sz.Kind.ESTIMATE, status=sz.Status("by hand"))
-    found = marginals_of(model, [whole], outcome)
+    found = marginals_of(model, whole, outcome)
     truth = sz.marginals(model, "exact")
     assert np.allclose(found.mean, truth.mean, atol=1e-12)
     assert np.allclose(found.pair_mean, truth.pair_mean, atol=1e-12)
@@ -284,9 +285,8 @@ def test_marginals_and_samples_come_close_to_enumeration(model):
 
 def test_samples_follow_weights_with_few_repeats():
     x = states.all_states(3)
-    half = Run(0.0, x, np.full(8, 0.125), np.arange(8), 0.0)
-    other = Run(math.log(3.0), x, np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0]), np.arange(8), 0.0)
-    drawn = sample_of([half, other], 800, np.random.default_rng(0))
+    weight = 0.25 * np.full(8, 0.125) + 0.75 * np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0])
+    drawn = sample_of(Run(0.0, x, weight, np.arange(8), 0.0), 800, np.random.default_rng(0))
     counts = np.bincount(states.places_of(drawn), minlength=8)
     assert np.allclose(counts, [25 + 300, 25 + 300, 25, 25, 25, 25, 25, 25], atol=1)
 

@@ -89,8 +89,8 @@ def test_answers_are_good_and_their_errors_honest(family, strength):
         if trial.verdict in ("chosen", "agrees"):
             # All states of one side of a bipartite model are summed over, without an error.
             assert abs(trial.log_z - truth) <= 4 * (trial.std_error or 1e-10), trial.method
-    names = [row.method for row in result.tried]
-    assert sorted(names) == ["annealing", "convex_mf", "ep", "mf", "mps", "sdp", "states", "trivial", "trw", "wmbe"]
+    names = {row.method for row in result.tried}
+    assert names >= {"annealing", "ep", "mf", "mps", "sdp", "states", "trivial", "wmbe"}
     keys = {"method", "log_z", "std_error", "lower", "upper", "seconds", "verdict", "why"}
     assert all(set(row.to_dict()) == keys for row in result.tried)
     json.dumps(result.to_dict(), allow_nan=False)
@@ -229,7 +229,7 @@ def test_the_same_budget_buys_the_same_answer(clock):
 
 def test_a_machine_too_slow_for_annealing_says_so(clock):
     clock.step = 5.0  # a look at the clock takes longer than the budget
-    result = sz.log_z(sz.generators.complete(12, 0.5, seed=0), exclude=["exact"], budget=1)
+    result = sz.log_z(sz.generators.complete(12, 0.1, seed=0), exclude=["exact"], budget=1)
     for name in ("annealing", "states"):
         row = rows_of(result)[name]
         assert (row.verdict, row.log_z) == ("not run", None)
@@ -239,14 +239,45 @@ def test_a_machine_too_slow_for_annealing_says_so(clock):
 
 
 def test_expectation_propagation_is_left_out_where_it_would_take_too_long(monkeypatch):
-    model = sz.generators.complete(12, 0.5, seed=0)
+    model = sz.generators.complete(12, 0.1, seed=0)
     for seconds, is_run in (
-        (0.01, True),
-        (0.03, False),
-    ):  # a step; 10% of a second are its share, of six steps at least
+        (0.05, True),
+        (0.15, False),
+    ):  # a step; half of a second is its share, of six steps at least
         monkeypatch.setattr(propagate, "_seconds_of_ep_step", lambda n, seconds=seconds: seconds)
         result = sz.log_z(model, exclude=["exact", *bounders.BOUNDERS], budget=1)
         assert (rows_of(result)["ep"].verdict != "not run") == is_run
+
+
+@pytest.mark.parametrize(
+    ("strength", "field", "is_run"), [(0.8, 0.0, True), (0.95, 0.0, False), (0.95, 1.0, True), (1.1, 1.0, False)]
+)
+def test_expectation_propagation_is_left_out_where_it_would_not_be_trusted(strength, field, is_run):
+    model = sz.generators.sk(60, strength, 0, field)
+    result = sz.log_z(model, exclude=["exact", "annealing", "states", *bounders.BOUNDERS], work=1e8)
+    assert (rows_of(result)["ep"].verdict != "not run") == is_run
+    assert is_run or "too strong" in rows_of(result)["ep"].why
+
+
+@pytest.mark.parametrize(
+    ("model", "run"),
+    [
+        (sz.generators.sk(100, 1.0, 0), {"mf", "sdp"}),
+        (sz.generators.sk(100, 1.0, 0, 0.5), {"mf", "sdp", "convex_mf"}),
+        (sz.generators.sk(60, 0.5, 0), {"mf", "sdp", "wmbe"}),
+        (sz.generators.grid(8, 1.0, 0), {"mf", "sdp", "convex_mf", "trw", "wmbe"}),
+    ],
+)
+def test_bounders_that_hardly_ever_win_on_dense_models_are_not_asked(model, run):
+    result = sz.log_z(model, exclude=["exact", "mps", "ep", "states"], work=1e9)
+    assert {name for name in rows_of(result) if name in bounders.BOUNDERS} == run
+    everything = {row.method for row in sz.bounds(model, work=1e8).rows}
+    assert everything >= {"mf", "sdp", "convex_mf", "trw", "wmbe"}
+
+
+def test_without_an_answer_all_bounders_are_asked():
+    result = sz.log_z(sz.generators.sk(40, 1.0, 0), exclude=["exact", "mps", "annealing", "states"], work=1e9)
+    assert rows_of(result).keys() >= {"mf", "sdp", "convex_mf", "trw", "wmbe"}
 
 
 def test_a_population_that_uses_up_the_budget_is_the_last(clock):
@@ -443,7 +474,7 @@ def test_antiferromagnets_are_not_left_to_expectation_propagation(n, weight):
     result = sz.log_z(model, exclude=["exact", "quadrature"], budget=2)
     assert abs(result.log_z - truth) <= 4 * result.std_error
     assert result.std_error < 0.1
-    assert verdicts(result)["ep"] == "not trusted"
+    assert verdicts(result)["ep"] == "not run"
 
 
 def test_no_tolerance_and_no_memory_are_no_crash():

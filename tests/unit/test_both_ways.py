@@ -15,7 +15,7 @@ from spectralz.sampling.engines.double import DoubleDenseEngine
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import survey
 from spectralz.sampling.populations import marginals_of
-from spectralz.sampling.run import RoundTrip, there_and_back
+from spectralz.sampling.round_trips import RoundTrip, there_and_back
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
 from tests.helpers import with_slow
 from tests.reference import states
@@ -181,7 +181,7 @@ def test_states_are_those_at_the_model_for_every_engine():
         found = there_and_back(path, survey(path, rng).spaced(50), 100, rng)
         assert (found.x[:, 0] == found.x[:, 1]).all()
         outcome = outcome_of(model, found)
-        assert marginals_of(model, [found.as_run()], outcome).pair_mean == pytest.approx([1.0])
+        assert marginals_of(model, found.as_run(), outcome).pair_mean == pytest.approx([1.0])
 
 
 def test_a_cold_ferromagnet_goes_back_from_the_ordered_states():

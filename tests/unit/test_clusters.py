@@ -16,8 +16,8 @@ from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.moves.clusters import suit, turn_clusters
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import spaced_by
-from spectralz.sampling.run import anneal
-from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.run import anneal, anneal_many
+from spectralz.sampling.spread import crew_for
 from spectralz.trust.runs import summary_of
 from tests.helpers import with_slow
 from tests.reference.lanes import assert_law, energy, random_spins, random_words, sparse_path, symmetric, xoshiro

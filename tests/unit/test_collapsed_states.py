@@ -108,7 +108,7 @@ def test_the_share_is_that_of_the_side():
     pool.add(random_states(20, 15))
     x = sz.sample(model, 20_000, "exact", seed=1)
     run = Run(0.0, x, np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
-    share = share_held(pool, [run])
+    share = share_held(pool, run)
     truth = pool.log_sum - sz.log_z(model, "exact").log_z
     assert abs(math.log(share.share) - truth) < 4 * share.std_error
     outcome = pool_outcome(pool, share)
@@ -120,12 +120,12 @@ def test_the_search_finds_nearly_all_weight_on_a_side():
     model = machine(18, 200, strength=0.3, seed=2)
     pool = state_pool(model, 20_000)
     path = path_to(model)
-    fill(pool, path, [], 50, np.random.default_rng(0))
+    fill(pool, path, random_states(0, path.n), 50, np.random.default_rng(0))
     assert not pool.is_complete
     search(pool, path)
     truth = sz.log_z(model, "exact").log_z
     assert truth - 1e-3 < pool.log_sum < truth + 1e-9
-    means = pool_marginals(pool, pool_outcome(pool, share_held(pool, []))).mean
+    means = pool_marginals(pool, pool_outcome(pool, share_held(pool, None))).mean
     assert np.allclose(means, sz.marginals(model, "exact").mean, atol=1e-3)
 
 

@@ -14,7 +14,9 @@ from spectralz.errors import DeviceError
 from spectralz.kernels.coloring import TILE, colored, first_fit
 from spectralz.sampling.engines import device_sparse
 from spectralz.sampling.path import from_coins, from_model, path_to
-from spectralz.sampling.run import anneal, relax, there_and_back
+from spectralz.sampling.round_trips import there_and_back
+from spectralz.sampling.run import anneal
+from spectralz.sampling.sweeps import relax
 from tests.reference.states import all_states, log_z
 
 if importlib.util.find_spec("jax") is None:

@@ -28,8 +28,10 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import LostRunsWarning, ModelError, OptionError
 from spectralz.sampling import population
 from spectralz.sampling.path import path_to
-from spectralz.sampling.run import operations
-from spectralz.sampling.spread import Workers, anneal_many, crew_for, there_and_back_many
+from spectralz.sampling.round_trips import there_and_back_many
+from spectralz.sampling.run import anneal_many
+from spectralz.sampling.spread import Workers, crew_for
+from spectralz.sampling.sweeps import operations
 from spectralz.trust.round_trips import judge_round_trip
 from tests.helpers import heard, with_slow
 

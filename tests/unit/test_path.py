@@ -13,11 +13,11 @@ import spectralz as sz
 from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz.methods.matrix_product import _heavy_states
-from spectralz.sampling import plan
+from spectralz.sampling import curves
 from spectralz.sampling.heavy.quench import quench
 from spectralz.sampling.path import from_coins, from_fields, from_model, from_subgraph, path_to
-from spectralz.sampling.plan import predicted_seconds
-from spectralz.sampling.run import anneal, operations, relax
+from spectralz.sampling.run import anneal
+from spectralz.sampling.sweeps import operations, relax
 
 MACHINE = sz.generators.rbm(20, 12, 0.5, 0)
 DENSE = sz.generators.complete(n=24, strength=0.4, seed=1)
@@ -100,11 +100,11 @@ def test_without_time_for_pilots_a_machine_begins_from_its_own_fields():
 def test_predicted_seconds_do_not_depend_on_the_machine_if_operations_are_counted():
     path = path_to(sz.generators.grid(10, 1.0, 0))
     with clock.counting_operations():
-        assert predicted_seconds(path, 3, 64) == operations(path.engine, 3, 64) / 1e9
-    assert predicted_seconds(path, 6, 64) == pytest.approx(2.0 * predicted_seconds(path, 3, 64))
+        assert curves.predicted_seconds(path, 3, 64) == operations(path.engine, 3, 64) / 1e9
+    assert curves.predicted_seconds(path, 6, 64) == pytest.approx(2.0 * curves.predicted_seconds(path, 3, 64))
 
 
 def test_how_fast_the_machine_is_does_not_depend_on_the_clock_of_budgets():
-    plan._slowness.cache_clear()
+    curves._slowness.cache_clear()
     with clock.using_clock(lambda: 7.0):
-        assert predicted_seconds(path_to(sz.generators.grid(10, 1.0, 0)), 1, 64) > 1e-8
+        assert curves.predicted_seconds(path_to(sz.generators.grid(10, 1.0, 0)), 1, 64) > 1e-8

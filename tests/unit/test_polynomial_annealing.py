@@ -22,8 +22,8 @@ from spectralz.sampling.heavy.quench import fields, quench
 from spectralz.sampling.heavy.search import by_search, rounding_of
 from spectralz.sampling.parities import satisfying_states
 from spectralz.sampling.path import from_coins, from_subgraph, path_to
-from spectralz.sampling.run import anneal
-from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.run import anneal, anneal_many
+from spectralz.sampling.spread import crew_for
 from spectralz.sampling.strata.candidates import strongest_forest
 from spectralz.sampling.strata.phases import find_phases, is_even
 from tests.helpers import with_slow

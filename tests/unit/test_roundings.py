@@ -146,7 +146,7 @@ def test_a_huge_diagonal_does_not_spoil_the_choices_of_d(diagonal):
 def test_means_of_all_states_are_called_exact_only_where_they_are(field, kind):
     pool = state_pool(sz.Ising([field, 1.5], [[0.0, 3e-4], [3e-4, 0.0]]), 4)
     pool.add(states.all_states(2))
-    outcome = pool_outcome(pool, share_held(pool, []))
+    outcome = pool_outcome(pool, share_held(pool, None))
     found = pool_marginals(pool, outcome)
     assert outcome.kind is sz.Kind.EXACT  # log Z is, to the digits that 1e17 has
     assert found.kind is kind

@@ -15,7 +15,8 @@ import spectralz as sz
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.sampling.path import from_subgraph, path_to
 from spectralz.sampling.plan import STEP, spaced_by
-from spectralz.sampling.run import anneal, there_and_back
+from spectralz.sampling.round_trips import there_and_back
+from spectralz.sampling.run import anneal
 from spectralz.sampling.subgraph import strongest_subgraph, width_of
 from spectralz.trust.round_trips import judge_round_trip
 from tests.reference.states import all_states, places_of

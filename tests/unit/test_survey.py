@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -84,40 +83,6 @@ def test_a_path_of_no_length_or_too_much_of_it_is_divided_evenly(length):
 # -------------------------------------------------------------------------------------------------------- variances
 
 
-def test_points_go_where_the_variance_is_least(monkeypatch):
-    # Three parts of ten points add 1, 4 and 25 to the variance: of all ways to give out 60 points, which is best?
-    monkeypatch.setattr(plan, "PARTS", 3)
-    monkeypatch.setattr(plan, "LEAST_POINTS", 1)
-    added, counts, total = np.array([1.0, 4.0, 25.0]), np.array([10, 10, 10]), 60
-    points = np.linspace(0.0, 1.0, 31)
-    variance = np.concatenate([[0.0], np.cumsum(np.repeat(added / counts, counts))])
-    ways = [(a, b, total - a - b) for a, b in itertools.product(range(1, total), repeat=2) if a + b < total]
-    best = min(ways, key=lambda way: float((added * counts / np.array(way)).sum()))
-    found = Survey.of_variance(points, variance).spaced(total)
-    edges = np.searchsorted(found, [1e-9, 1 / 3, 2 / 3, 1.0 + 1e-9])
-    assert np.abs(np.diff(edges) - best).max() <= 1
-
-
-@pytest.mark.parametrize("count", [17, 31, 41, 100])  # parts of one or two points, of four or five
-def test_points_that_add_the_same_are_where_they_should_be(monkeypatch, count):
-    monkeypatch.setattr(plan, "LEAST_POINTS", 1)
-    points = np.linspace(0.0, 1.0, count) ** 3
-    found = Survey.of_variance(points, np.linspace(0.0, 2.0, count))
-    places = np.searchsorted(points, found.points)
-    assert found.length / found.length[-1] == pytest.approx(places / (count - 1))
-    again = found.spaced(count - 1)
-    assert again[places] == pytest.approx(points[places])
-
-
-def test_a_part_without_variance_still_has_points():
-    points = np.linspace(0.0, 1.0, 49)
-    variance = np.where(points < 0.5, 0.0, 4.0 * (points - 0.5))
-    found = Survey.of_variance(points, variance)
-    assert (np.diff(found.length) > 0.0).all()
-    falling = Survey.of_variance(points, variance[::-1].copy())  # noise, after which nothing is added
-    assert np.diff(falling.length) == pytest.approx(np.diff(falling.length)[0])
-
-
 def test_the_variance_of_a_run_is_that_of_its_log_weights():
     model = sz.generators.complete(10, 0.5, seed=0)
     betas = np.array([0.0, 0.3, 0.6, 1.0])
@@ -128,7 +93,6 @@ def test_the_variance_of_a_run_is_that_of_its_log_weights():
     total = on.sum(axis=0)
     assert np.array_equal(found.points, betas)
     assert found.spread[-1] == pytest.approx(total.var())
-    assert found.dissipation == pytest.approx(4 * total.var())
     assert found.log_z == pytest.approx(path.engine.log_z_of_base + np.log(np.exp(total).mean()))
 
 
@@ -246,10 +210,3 @@ def test_the_rounding_of_a_mean_is_no_deviation():
     assert deviation_of(np.array([-1.0, 1.0])) == 1.0
     assert deviation_of(np.array([-1e300, 1e300])) == 1e300
     assert deviation_of(1e6 + np.array([-1e-6, 1e-6])) == pytest.approx(1e-6, rel=1e-3)
-
-
-def test_where_few_states_find_valleys_points_are_as_dense_as_variance():
-    points = np.linspace(0.0, 1.0, 24 * 10 + 1)
-    variance = np.interp(points, [0.0, 0.5, 1.0], [0.0, 1.0, 4.0])
-    found = Survey.of_variance(points, variance, is_rare=True).spaced(400)
-    assert np.mean(found > 0.5) == pytest.approx(3.0 / 4.0, abs=0.03)

@@ -13,7 +13,7 @@ import pytest
 from spectralz.sampling.bridge import Bridge
 from spectralz.sampling.heavy.pool import Share
 from spectralz.sampling.populations import Run
-from spectralz.sampling.run import RoundTrip
+from spectralz.sampling.round_trips import RoundTrip
 from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within
 from spectralz.trust.frontier import judge_bracket
 from spectralz.trust.judgment import Judgment, with_rounding
@@ -22,7 +22,7 @@ from spectralz.trust.pools import can_measure, is_measured, judge_pool
 from spectralz.trust.propagation import judge_propagation
 from spectralz.trust.ratios import judge_bridge
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
-from spectralz.trust.runs import Summary, centered, judge_runs, summary_of
+from spectralz.trust.runs import Summary, judge_runs, summary_of
 
 
 def test_the_rounding_of_a_huge_answer_is_part_of_its_error():
@@ -79,15 +79,6 @@ def test_both_reasons_are_told():
     judged = judge_runs(replace(GOOD, families=2.0, gap=5.0))
     assert "2 independent families" in judged.why
     assert "out of equilibrium" in judged.why
-
-
-def test_runs_with_a_gap_are_centered_and_stay_distrusted():
-    closed = replace(GOOD, gap=0.04)
-    assert centered(closed) is closed
-    apart = centered(replace(GOOD, gap=-4.0))
-    assert (apart.log_z, apart.std_error, apart.gap) == (8.0, 2.0, -4.0)
-    assert centered(replace(GOOD, gap=1.2, std_error=2.0)).std_error == 2.0  # half of the gap is less
-    assert not judge_runs(apart).trusted
 
 
 def test_few_families_widen_the_error():

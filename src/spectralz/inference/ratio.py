@@ -19,7 +19,8 @@ from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind, Quantity, Status
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, seconds_per_sweep, spaced_by
-from spectralz.sampling.spread import anneal_many, crew_for
+from spectralz.sampling.run import anneal_many
+from spectralz.sampling.spread import crew_for
 from spectralz.sampling.strata.runs import annealed_to_phases, run_by_run
 from spectralz.trust.strata import judge_strata, may_add, summary_of_strata
 

@@ -15,8 +15,8 @@ from spectralz._support import deadline
 from spectralz._support.progress import report
 from spectralz.errors import catching_interrupt
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.run import relax
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.sweeps import relax
 
 if TYPE_CHECKING:
     from spectralz.learning.observed import Observed

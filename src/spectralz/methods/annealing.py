@@ -23,7 +23,7 @@ from spectralz.errors import TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import saying
 from spectralz.sampling.core import ACTIONS, Limits, Work, begun, evidence, run_of, split
-from spectralz.sampling.path import path_to
+from spectralz.sampling.path import from_coins, path_to
 from spectralz.sampling.plan import STEP, bytes_per_state, spaced_by
 from spectralz.sampling.population import layout_of
 from spectralz.sampling.populations import marginals_of, sample_of
@@ -145,7 +145,7 @@ class Annealing(Method):
 
     def _solve_marginals(self, model: Model) -> MarginalOutcome:
         outcome, work = self._run(model)
-        return marginals_of(model, [states_of(work)], outcome)
+        return marginals_of(model, states_of(work), outcome)
 
     def _sample(self, model: Model, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         # Draw twice as many states as requested, so that few are returned twice.
@@ -153,24 +153,16 @@ class Annealing(Method):
         outcome, work = replace(self, population=needed, seed=int(rng.integers(2**32)))._run(model)
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by annealing may not follow P(x): {outcome.status}")
-        return sample_of([states_of(work)], size, rng)
+        return sample_of(states_of(work), size, rng)
 
     def _run(self, model: Model) -> tuple[Outcome, Work]:
-        """Take all actions of the core; after an interrupt the populations that were counted are used."""
-        path = path_to(model)
+        """Count populations, and judge them."""
+        path = from_coins(model)
         with crew_for(path) as crew:
             self._refuse_unsuitable(path)
             layout = layout_of(path.engine, self.population * self.runs, self.runs)
             limits = limits_of(current(), layout=layout, sweeps=self.sweeps)
-            work = Work(model, crew, np.random.default_rng(self.seed), limits)
-            with catching_interrupt() as interrupt:
-                for action in ACTIONS:
-                    work = action(work)
-                    if work.is_interrupted:
-                        break
-            if not begun(work):
-                raise KeyboardInterrupt
-            work = replace(work, is_interrupted=work.is_interrupted or interrupt.happened)
+            work = counted(Work(model, crew, np.random.default_rng(self.seed), limits))
             return outcome_of(work), work
 
     def _refuse_unsuitable(self, path: Path) -> None:
@@ -187,14 +179,27 @@ def limits_of(deadline: Deadline, **others: Any) -> Limits:
     return Limits(deadline, enough=RULES.families, light=RULES.light, most_phases=RULES.most_phases, **others)
 
 
+def counted(work: Work) -> Work:
+    """Take all actions of the core; after an interrupt the populations that were counted are used."""
+    with catching_interrupt() as interrupt:
+        for action in ACTIONS:
+            work = action(work)
+            if work.is_interrupted:
+                break
+    if not begun(work):
+        raise KeyboardInterrupt
+    return replace(work, is_interrupted=work.is_interrupted or interrupt.happened)
+
+
 def judged(work: Work) -> tuple[Work, SamplingEvidence, Judgment]:
-    """Return the evidence and the judgment; a cell on which populations contradict each other is split once."""
+    """Return the evidence and the judgment of log Z; a cell where populations contradict each other is split once."""
     seen = evidence(work)
     lost = contradicted(seen, RULES)
     if lost and not work.splits:
         work = split(work, *max(lost, key=lambda place: seen.totals[:, place[1]].max()))
         seen = evidence(work)
-    return work, seen, judge(seen, RULES)
+    judgment = judge(seen, RULES)
+    return work, seen, replace(judgment, log_z=judgment.log_z + work.model.constant)
 
 
 def states_of(work: Work) -> Run:
@@ -206,8 +211,6 @@ def states_of(work: Work) -> Run:
 def outcome_of(work: Work) -> Outcome:
     """Return the estimate of log Z from the populations that were counted."""
     work, seen, judgment = judged(work)
-    constant = work.model.constant
-    judgment = replace(judgment, log_z=judgment.log_z + constant)
     ordinary = work.bases[0]
     sizes = [sum(p.size for p in counted) for counted in work.counted]
     totals = np.logaddexp.reduce(without_losers(seen, RULES).totals, axis=1)
@@ -223,7 +226,7 @@ def outcome_of(work: Work) -> Outcome:
     details = {
         "families": families,
         "phases": phases,
-        "log_z_of_populations": (totals + constant).tolist(),
+        "log_z_of_populations": (totals + work.model.constant).tolist(),
         "base": ordinary.name,
         "states": sum(sizes),
         "temperatures": len(ordinary.pilot.points),

@@ -207,7 +207,7 @@ class MatrixProduct(Method):
                 findings.x, findings.sample = self._last_resort(model)
             drawn = None
             if findings.x is not None and findings.sample is not None:
-                drawn = marginals_of(model, [self._population(findings)], outcome)
+                drawn = marginals_of(model, self._population(findings), outcome)
                 if means is None or not means.is_found or not _are_close(means, drawn, findings.sample.effective):
                     return drawn
             assert means is not None
@@ -232,7 +232,7 @@ class MatrixProduct(Method):
             warn_inaccurate(f"the states drawn by mps may not follow P(x): {outcome.status}")
         if findings.x is None:
             findings.x, findings.sample = self._last_resort(model)
-        return sample_of([self._population(findings)], size, rng)
+        return sample_of(self._population(findings), size, rng)
 
     # ------------------------------------------------------------------------------------------- the work
 

@@ -1,28 +1,30 @@
-"""The sum over the heaviest states as a method: annealing and quenches find them, other runs measure their share."""
+"""The sum over the heaviest states as a method: one half of the populations finds them, the other measures their share.
+
+Quenches of random states, and a search among the neighbors of heavy ones, find more.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from spectralz._support.deadline import current
 from spectralz._support.devices import device_option
 from spectralz._support.options import count, option, repetitions, threads_option
-from spectralz._support.progress import reporter_of
 from spectralz.errors import warn_inaccurate
+from spectralz.methods.annealing import counted, judged, limits_of, states_of
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import exact_outcome, saying
 from spectralz.result import Kind, Status
+from spectralz.sampling.core import Work, half_of
 from spectralz.sampling.heavy.pool import MOST_STATES, Share, StatePool, collect, pool_marginals, state_pool
-from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import STEP, spaced_by
-from spectralz.sampling.spread import anneal_many, crew_for
-from spectralz.sampling.strata.runs import annealed_to_phases, halves
-from spectralz.trust.pools import can_measure, is_measured, judge_pool, share_by_strata
-from spectralz.trust.strata import judge_share
+from spectralz.sampling.path import from_coins
+from spectralz.sampling.population import layout_of
+from spectralz.sampling.spread import crew_for
+from spectralz.trust.pools import beside_populations, can_measure, is_measured, judge_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import Model
-    from spectralz.sampling.path import Path
-    from spectralz.sampling.populations import Run
     from spectralz.trust.judgment import Judgment
 
 # Samples from a pool that holds less come with a warning.
@@ -56,9 +56,10 @@ class States(Method):
     Parameters
     ----------
     population
-        States in each run of annealing.
+        States in each group of the populations of annealing.
     runs
-        Runs of annealing; the first half finds states, the second half measures the share that they hold.
+        Number of groups; every second one finds states, the others measure the share that these hold. If there are
+        phases that the populations have missed, as many states are annealed again.
     quenches
         Random states quenched to the nearest local maximum of the weight.
     max_states
@@ -116,35 +117,29 @@ class States(Method):
             pool.add_all()
             whole = Share(1.0, 0.0, math.inf)
             return pool, whole, pool_outcome(pool, whole)
-        path = path_to(model)
+        path = from_coins(model)
         with crew_for(path) as crew:
-
-            def make(to: Path, task: str = "annealing towards phases") -> list[Run]:
-                points, tell = spaced_by(to, STEP, rng, crew.parallel), reporter_of(task)
-                return list(anneal_many(crew, to, points, self.population, self.runs, rng, tell=tell))
-
-            phases, groups = annealed_to_phases(crew, path, make(path, "annealing"), rng, make)
-            finding, testing = halves(groups)
-            *_, share = collect(
-                pool,
-                path,
-                finding,
-                partial(share_by_strata, testing=testing),
-                self.quenches,
-                rng,
-                lambda share: math.inf if is_measured(share) else 0.0,
-                crew.parallel,
-            )
-        doubted = partial(judge_share, phases=phases, groups=groups, constant=model.constant)
-        outcome = pool_outcome(pool, share, doubted)
+            limits = limits_of(current(), layout=layout_of(path.engine, self.population * self.runs, self.runs))
+            work = counted(Work(model, crew, rng, limits))
+            share, outcome = sum_over(work, pool, self.quenches, lambda share: math.inf if is_measured(share) else 0.0)
         advice = "; raise population, or use annealing" if outcome.kind is Kind.LOWER_BOUND else ""
-        return pool, share, saying(outcome, advice + crew.workers.complaint)
+        return pool, share, saying(outcome, advice + crew.workers.complaint, interrupted=work.is_interrupted)
 
 
-def pool_outcome(
-    pool: StatePool, share: Share, doubted: Callable[[Judgment], Judgment] = lambda judged: judged
-) -> Outcome:
-    """Return the estimate of log Z from a pool and its share; ``doubted`` takes account of what may be missing."""
+def sum_over(
+    work: Work, pool: StatePool, quenches: int, seconds_to_search: Callable[[Share], float]
+) -> tuple[Share, Outcome]:
+    """Sum over the states of one half of the groups, and measure their share with the other half.
+
+    The arguments are those of :func:`collect`. They also find what the groups have not met.
+    """
+    finding, testing = (states_of(half_of(work, half)) for half in (0, 1))
+    *_, share = collect(pool, work.path, finding.x, testing, quenches, work.rng, seconds_to_search, work.crew.parallel)
+    return share, pool_outcome(pool, share, judged(work)[2])
+
+
+def pool_outcome(pool: StatePool, share: Share, seen: Judgment | None = None) -> Outcome:
+    """Return the estimate of log Z from a pool and its share; ``seen`` is that of the populations themselves."""
     log_sum, lower = pool.log_sum, pool.lower
     details = {
         "states": len(pool),
@@ -155,8 +150,8 @@ def pool_outcome(
     }
     if pool.is_complete:
         return exact_outcome(log_sum, log_sum - lower, f"all {_counted(pool)} were found", details=details)
-    judged = judge_pool(log_sum, share)
-    if not judged.trusted:
+    summed = judge_pool(log_sum, share)
+    if not summed.trusted:
         words = f"a loose lower bound: {_counted(pool)} hold about {100.0 * share.share:.2g}% of P(x)"
         if not can_measure(share):
             few = f"{share.families:.2g} independent samples are too few"
@@ -170,7 +165,8 @@ def pool_outcome(
             details=details,
         )
     words = f"{_counted(pool)} hold {100.0 * share.share:.6g}% of P(x)"
-    return estimated(doubted(judged), words, lower=lower, details=details)
+    summed = summed if seen is None else beside_populations(summed, seen)
+    return estimated(summed, words, lower=lower, details=details)
 
 
 def _finite(number: float) -> float | None:

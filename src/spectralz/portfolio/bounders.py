@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,10 +21,10 @@ from spectralz.model import Ising, Model, Polynomial
 from spectralz.parts.mini_buckets.bounds import WeightedBound
 from spectralz.parts.propagation.attractive import bethe_bounds, signs_of
 from spectralz.portfolio import policy
-from spectralz.sampling.heavy.pool import MOST_STATES, collect, share_held, state_pool
+from spectralz.sampling.heavy.pool import MOST_STATES, collect, state_pool
 from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep, spaced_by
-from spectralz.sampling.run import anneal
+from spectralz.sampling.pilot import pilot
+from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep
 from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
@@ -158,12 +157,9 @@ def _states(model: Model, deadline: Deadline) -> Iterator[Bound]:
             deadline.require(2.0 * policy.FEWEST_STATES * one)
             size = _within(seconds() / one, policy.FEWEST_STATES, policy.MOST_ANNEALED)
             rng = np.random.default_rng(0)
-            points = spaced_by(path, policy.QUICK_STEP, rng, crew.parallel)
-            run = anneal(path, points, size, rng, parallel=crew.parallel)
+            x = pilot(path, size, rng, crew.parallel, sweeps=1, variance=policy.QUICK_STEP).population.x
             pool = state_pool(model, MOST_STATES)
-            for _ in collect(
-                pool, path, [run], partial(share_held, runs=[]), size, rng, lambda _: seconds(), crew.parallel
-            ):
+            for _ in collect(pool, path, x, None, size, rng, lambda _: seconds(), crew.parallel):
                 yield Bound(pool.lower, None, f"{len(pool)} states")
 
 
@@ -295,6 +291,22 @@ def in_order(model: Model) -> list[str]:
         return sorted(policy.BOUNDERS_OF_TERMS, key=order.index)
     names = [name for name in BOUNDERS if name != "bethe" or signs_of(model) is not None]
     return sorted(names, key=order.index)
+
+
+def hopeless(model: Model) -> set[str]:
+    """Return the bounders that hardly ever give the best bound on a dense model, after those of the SDP.
+
+    Without fields the relaxation of ``convex_mf`` has its maximum at zero means, where it is the bound of the SDP. On a
+    complete graph the tables of ``wmbe`` hold a small part of the couplings.
+    """
+    if isinstance(model, Polynomial) or _is_sparse(model):
+        return set()
+    names, couplings = {"trw"}, model.storage.for_kernels()
+    if not model.field.any():
+        names.add("convex_mf")
+    if couplings.is_dense and model.n * couplings.mean_strength > policy.MOST_STRENGTH_OF_TABLES:
+        names.add("wmbe")
+    return names
 
 
 # A new bounder needs one line here and a place below; `trivial` is run before all others.

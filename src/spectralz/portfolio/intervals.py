@@ -59,13 +59,7 @@ def bracket_with_interval(model: Model, deadline: Deadline, exclude: Any, level:
     If a proven bound is better than an end, it replaces the end. After an interrupt, what has been found is returned.
     """
     proven = bracket(model, deadline.share(1.0 - policy.INTERVAL_SHARE), exclude)
-    left_out = checked_names(exclude, "exclude", NAMES)
-    return _with_interval(proven, model, deadline, level, left_out, seed)
-
-
-def _with_interval(
-    proven: Bounds, model: Model, deadline: Deadline, level: float, exclude: tuple[str, ...], seed: int
-) -> Bounds:
+    exclude = checked_names(exclude, "exclude", NAMES)
     began = clock.seconds()
     ends = _Ends(proven.lower, proven.upper, [], proven.interrupted)
     is_known = proven.width <= policy.KNOWN_WIDTH * max(1.0, abs(proven.lower))

@@ -56,18 +56,18 @@ STATES_FOR_MARGINALS, SPINS_FOR_MARGINALS = 20_000, 1e8
 FEWEST_FOR_MARGINALS, SHARE_FOR_MEANS, SECONDS_FOR_MEANS_AFTER_INTERRUPT = 16, 0.1, 0.5
 # Most and fewest points of states that go both ways.
 MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 4
-# The share of what is left for expectation propagation, the part of it for strong couplings, where it is of little use,
-# and the fewest steps that are worthwhile. A step is timed with at most this many spins, or with more if it has one
+# The share of what is left for expectation propagation. It is not run if sqrt(sum_j J_ij^2) is this or more on average,
+# where it is never trusted (``trust/propagation.py``), or, without fields, hardly ever.
+EP_SHARE, STRONGEST_EP, STRONGEST_EP_WITHOUT_FIELDS = 0.5, 1.0, 0.9
+# The fewest steps that are worthwhile. A step is timed with at most this many spins, or with more if it has one
 # factorization.
-EP_SHARE, STRONG_EP_PART = 0.5, 0.2
 FEWEST_EP_STEPS, TIMED_EP_SPINS, TIMED_EP_SPINS_OF_MANY = 6.0, 300, 600
 # It is not even timed if the predicted operations of those steps take this many times its share.
 HOPELESS_EP_TIMES = 10.0
 # Messages miss a phase that mirrors their own or is equally heavy: log 2 is twice this error.
 LEAST_BP_ERROR = 0.35
-# If ep does not trust itself or could not run, belief propagation gets this share of what is left, provided that the
-# fewest iterations fit; it makes at most the second number. With fewer spins than the last of these, ep is better if it
-# runs.
+# If ep does not trust itself or was not run, belief propagation gets this share of what is left, provided that the
+# fewest iterations fit; it makes at most the second number. It is not run with fewer spins than the last of these.
 BP_SHARE, FEWEST_BP_ITERATIONS, MOST_BP_ITERATIONS, FEWEST_BP_SPINS = 0.15, 20, 300, 300
 BP_DAMPING, BP_TOL = 0.3, 1e-8
 # Compressed elimination: its share of what is left, and the share of that for finding an order; the first bond, doubled
@@ -92,7 +92,6 @@ MPS_SPINS_UNSEEN, MPS_LAYER_ROOTS = 5000, 10.0
 # If that fails and the model is cold: sums over the heaviest frontier states, with limits on the width of the frontier
 # and on the states. Contractions get the first share of the time before.
 BONDS_SHARE, MOST_COLD_WIDTH, MOST_FRONTIER_STATES = 0.4, 60, 1_000_000
-SEARCH_SHARE = 0.5
 # The same for heavy states of populations.
 COLLECT_SHARE = 0.15
 # The fewest states may take this share of the time; a population of as many states as are swept together, the other.
@@ -105,8 +104,6 @@ FEWEST_BOTH_WAYS = 500
 SEARCH_FOR_PHASES_SHARE = 0.05
 # Quenches of random states, and the share of the time that they may take.
 QUENCHES, QUENCHES_SHARE = 1000, 0.1
-# With more spins than this, states are collected only if annealing has reached the same state twice.
-MOST_SPINS_TO_COLLECT = 300
 RESTARTS = 20
 # All exact answers together may take this many times the budget; one predicted to take up to half a second is always
 # computed. The time of others is predicted from a timed run with this many spins.
@@ -140,6 +137,9 @@ LEAST_IBOUND, MOST_IBOUND = 5, 18
 # an upper bound without a lower one from log Z is estimated as this share of its gain so far.
 FEW_ROUNDS, ROUNDS_AT_ONCE, LEAST_GAIN_OF_ROUNDS = 40, 6, 0.01
 MOST_WIDTH_PER_SPIN, LOOSE_PART = 0.1, 0.03
+# In ``auto`` it is left out on complete graphs if n sqrt(sum_j J_ij^2) is more than this: on glasses of 100 spins it is
+# behind the SDP from a strength of 0.85 on, on those of 300 from 0.3 on.
+MOST_STRENGTH_OF_TABLES = 90.0
 # The time assumed for work that takes no time by a coarse clock.
 TICK = 1e-9
 # Random starts of mean field after the first, the share that they may take, and that of all starts without blocks.

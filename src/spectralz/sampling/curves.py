@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +19,16 @@ from spectralz._support import clock
 from spectralz._support.deadline import Deadline, is_past
 from spectralz._support.progress import report
 from spectralz.errors import catching_interrupt
+from spectralz.model import Ising
 from spectralz.parts.leading import collective_directions
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.plan import LEAST_POINTS, predicted_seconds, seconds_per_point, survey
+from spectralz.sampling.plan import LEAST_POINTS, seconds_per_point, survey
 from spectralz.sampling.populations import log_means, mean_and_shares
 from spectralz.sampling.run import anneal
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.strata.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, Phases, find_phases
 from spectralz.sampling.strata.runs import counted, path_to_stratum, run_by_run
+from spectralz.sampling.sweeps import operations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +58,8 @@ SHARE_PLANNED = 0.7
 SHARE_OF_SEARCH, SHARE_BESIDE_PHASES = 0.1, 0.5
 # A search that takes longer ends after this share of what there is for all of them.
 MOST_OF_SEARCH = 0.5
+# Small models that show how fast this machine is.
+SPINS_OF_RING, SPINS_OF_DENSE, LEAST_SLOWNESS = 32_768, 1024, 0.01
 # Means of spins are kept for the overlap up to so many numbers.
 MOST_MEANS = 50_000_000
 # States are kept to look for collective ones beside them up to so many spins, one byte each.
@@ -222,6 +226,25 @@ def curves(model: Model, betas: FloatArray, deadline: Deadline, rng: np.random.G
         lag = np.maximum((value - other) ** 2 - 0.5 * its_error**2, 0.0)
         values[name] = value, np.sqrt(error**2 + lag)
     return Curves(**values, strata=strata, points=math.ceil(count), states=RUNS * size, interrupted=interrupt.happened)
+
+
+def predicted_seconds(path: Path, points: int, size: int) -> float:
+    """Predict the time of so many states at so many points in one thread, if even a few sweeps would take long."""
+    slowness = 1.0 if clock.counts_operations() else _slowness(is_dense=path.couplings.is_dense)
+    return slowness * operations(path.engine, points, size) / clock.OPERATIONS_PER_SECOND
+
+
+@cache
+def _slowness(*, is_dense: bool) -> float:
+    """Return how many times as long as in the table of costs sweeps take on this machine, measured on a small model."""
+    n = SPINS_OF_DENSE if is_dense else SPINS_OF_RING
+    order = np.random.default_rng(0).permutation(n)  # neighbors are apart in memory
+    ring = np.column_stack([order, np.roll(order, 1)])
+    model = Ising(np.zeros(n), np.full((n, n), 0.5 / n)) if is_dense else Ising.from_edges(n, ring, np.full(n, 0.5))
+    path = from_coins(model)
+    with clock.using_clock(clock.seconds):  # whatever the clock of the caller
+        seconds = seconds_per_point(path, path.engine.together)
+    return max(seconds * clock.OPERATIONS_PER_SECOND / operations(path.engine, 1, path.engine.together), LEAST_SLOWNESS)
 
 
 def _rough(

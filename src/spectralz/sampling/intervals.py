@@ -6,7 +6,7 @@ the points of the path, must have their own stream.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.betting import Bets, lower_end
 from spectralz.parts.mini_buckets.intervals import Ends
 from spectralz.sampling.engines.dense import POINTS_PER_REFRESH
-from spectralz.sampling.run import MOST_PER_LOOK
-from spectralz.sampling.spread import anneal_many
+from spectralz.sampling.population import Layout, populations
+from spectralz.sampling.sweeps import MOST_PER_LOOK
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray
@@ -37,24 +37,23 @@ def annealed_end(
     runs: int,
     delta: float,
     rng: np.random.Generator,
-    **options: Any,
+    sweeps: int = 1,
 ) -> Ends:
     """Anneal populations of a given size through given points, and return the lower end of log Z.
 
     It is wrong with probability at most ``delta``. The path must use double precision, and the points must not depend
-    on the random numbers of ``rng``. Fewer runs are made if the time is up or after an interrupt. ``options`` are those
-    of :func:`anneal_many`.
+    on the random numbers of ``rng``. Fewer runs are made if the time is up or after an interrupt.
     """
     values: list[float] = []
     tell = reporter_of("annealing for an interval")
     with catching_interrupt() as interrupt:
-        for run in anneal_many(crew, path, points, size, runs, rng, tell=tell, **options):
-            values.append(run.log_z)
+        for run in populations(crew, path, points, Layout(runs, 1, size), rng, sweeps=sweeps, tell=tell):
+            values.append(run.mean_log_z)
             if deadline.is_past():
                 break
     if interrupt.happened and not values:
         raise KeyboardInterrupt
-    low = lower_end(np.array(values), delta, Bets.for_few(runs)) - _rounding_of_runs(path, options.get("sweeps", 1))
+    low = lower_end(np.array(values), delta, Bets.for_few(runs)) - _rounding_of_runs(path, sweeps)
     words = f"{len(values)} runs of annealing, {size} states each"
     return Ends(low, None, words, interrupt.happened)
 

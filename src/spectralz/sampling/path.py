@@ -142,19 +142,9 @@ class Path:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
-    def can_turn_clusters(self) -> bool:
-        """Whether chains can turn clusters of spins."""
-        return not self.in_double and isinstance(self.engine, SparseEngine)
-
-    @property
-    def can_flip_sides(self) -> bool:
-        """Whether the spins of a side could be flipped one by one, with the other summed out."""
-        return self.sides is not None and self.origin is None
-
-    @property
     def can_begin_from_subgraph(self) -> bool:
         """Whether couplings of a subgraph could belong to the base, and there are some."""
-        return self.can_turn_clusters and len(self.couplings.data) > 0
+        return not self.in_double and isinstance(self.engine, SparseEngine) and len(self.couplings.data) > 0
 
 
 def from_coins(model: Model) -> Path:

@@ -16,7 +16,7 @@ from spectralz._support import clock, deadline
 from spectralz._support.progress import report
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.population import Population, means_and_shares, offspring
-from spectralz.sampling.run import RESAMPLE_BELOW
+from spectralz.sampling.sweeps import RESAMPLE_BELOW
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray

@@ -4,16 +4,13 @@ Points are chosen so that log-weights change by equal amounts between them.
 
 A step d of the path changes log-weights by d (E - E_0), whose standard deviation is d times that of the energy. A quick
 run measures that deviation along the path. Points are then placed at equal distances in its integral, the length of the
-path. Where states lag behind equilibrium, the log-weights of annealed states vary by more than that, and a run that
-annealed them shows where. The best density of points for the total variance is then proportional to the root of that
-variance times the number of points.
+path.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +19,7 @@ from spectralz._support import clock, deadline
 from spectralz._support.progress import report
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.populations import deviation_of
-from spectralz.sampling.run import operations
+from spectralz.sampling.sweeps import operations
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray
@@ -36,17 +33,12 @@ TIMED_POINTS = 2
 # A device that was idle is slow at first, for about as long as this. It is kept busy for that time before it is timed,
 # but for no more than this share of the time left.
 SECONDS_TO_WAKE, SHARE_TO_WAKE = 0.2, 0.02
-# Small models that show how fast this machine is.
-SPINS_OF_RING, SPINS_OF_DENSE, LEAST_SLOWNESS = 32_768, 1024, 0.01
 # The length of the path, expected before it is surveyed: this many times the root of the number of spins.
 LENGTH_PER_ROOT = 0.8
 
 # No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
 # energy at high temperature, and weights of infinite variance at low temperature.
 LEAST_POINTS = 16
-# With steps as long as this, a path has so many without being surveyed. If the time is up, fewer are enough to return
-# something.
-LONGEST_STEP, FEWEST_POINTS = 1e6, 3
 # States of a survey, and its sweeps at each point.
 STATES, SWEEPS = 64, 2
 # Steps of a survey change log-weights by this much, or by this share of the root of the number of spins, and grow at
@@ -57,9 +49,6 @@ CHANGE, CHANGE_PER_ROOT, LEAST_GROWTH = 1.0, 0.15, 0.25
 MOST_DEVIATION = 3.0
 # Growth factor of the steps of a survey once its time is up.
 HURRY = 4.0
-# The variance of annealed log-weights is resolved into this many parts of the path; each counts at least as this share
-# of their mean.
-PARTS, LEAST_SHARE = 24, 0.05
 
 
 @dataclass(frozen=True)
@@ -91,21 +80,6 @@ class Survey:
             points = np.concatenate([points, even])
         return np.unique(points)
 
-    @classmethod
-    def of_variance(cls, points: FloatArray, variance: FloatArray, *, is_rare: bool = False) -> Survey:
-        """Return the survey that minimizes ``variance``, that of log-weights annealed up to each point.
-
-        A part of the path with k points contributes v to it, and would contribute v k / m with m points. For a given
-        total number of points, the sum is least if m is proportional to the root of v k. If few states find heavy
-        valleys (``is_rare``), more points there find more valleys, and v hardly falls: m is proportional to v.
-        """
-        edges = np.unique(np.linspace(0, len(points) - 1, PARTS + 1).astype(int))
-        counts = np.diff(edges)
-        added = np.maximum(np.diff(np.maximum.accumulate(variance)[edges]), 0.0)
-        added = np.maximum(added, LEAST_SHARE * added.mean())
-        distances = added if is_rare else np.sqrt(added * counts)
-        return cls(points[edges], np.concatenate([[0.0], np.cumsum(distances)]))
-
 
 def survey(path: Path, rng: np.random.Generator, parallel: Parallel = one_after_the_other) -> Survey:
     """Move along the path in long steps and measure its length; once the time is up the steps grow."""
@@ -136,14 +110,7 @@ def survey(path: Path, rng: np.random.Generator, parallel: Parallel = one_after_
 def spaced_by(
     path: Path, step: float, rng: np.random.Generator, parallel: Parallel = one_after_the_other
 ) -> FloatArray:
-    """Return points between which the relative variance of weights is ``step``, according to a survey.
-
-    With the longest ``step`` there are as few points as allowed, without a survey; fewer if the deadline in force is
-    short.
-    """
-    if step >= LONGEST_STEP:
-        one = max(predicted_seconds(path, 1, path.engine.together), 1e-12)
-        return np.linspace(0.0, 1.0, int(np.clip(0.5 * deadline.current().left / one, FEWEST_POINTS, LEAST_POINTS)) + 1)
+    """Return points between which the relative variance of weights is ``step``, according to a survey."""
     measured = survey(path, rng, parallel)
     return measured.spaced(measured.length[-1] / math.sqrt(step))
 
@@ -175,28 +142,6 @@ def _seconds_at(path: Path, beta: float, chains: Chains, sweeps: int) -> float:
         wait -= seconds
         if wait <= 0.0:
             return seconds / len(points)
-
-
-def predicted_seconds(path: Path, points: int, size: int) -> float:
-    """Predict the time of so many states at so many points in one thread, if even a few sweeps would take long."""
-    slowness = 1.0 if clock.counts_operations() else _slowness(is_dense=path.couplings.is_dense)
-    return slowness * operations(path.engine, points, size) / clock.OPERATIONS_PER_SECOND
-
-
-@cache
-def _slowness(*, is_dense: bool) -> float:
-    """Return how many times as long as in the table of costs sweeps take on this machine, measured on a small model."""
-    from spectralz.model import Ising
-    from spectralz.sampling.path import from_coins
-
-    n = SPINS_OF_DENSE if is_dense else SPINS_OF_RING
-    order = np.random.default_rng(0).permutation(n)  # neighbors are apart in memory
-    ring = np.column_stack([order, np.roll(order, 1)])
-    model = Ising(np.zeros(n), np.full((n, n), 0.5 / n)) if is_dense else Ising.from_edges(n, ring, np.full(n, 0.5))
-    path = from_coins(model)
-    with clock.using_clock(clock.seconds):  # whatever the clock of the caller
-        seconds = seconds_per_point(path, path.engine.together)
-    return max(seconds * clock.OPERATIONS_PER_SECOND / operations(path.engine, 1, path.engine.together), LEAST_SLOWNESS)
 
 
 def seconds_per_sweep(path: Path, sweeps: int = 1, parallel: Parallel = one_after_the_other) -> float:

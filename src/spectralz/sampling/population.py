@@ -17,8 +17,8 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.run import RESAMPLE_BELOW, neighbors, operations, parts_of_path
 from spectralz.sampling.spread import spread_runs
+from spectralz.sampling.sweeps import RESAMPLE_BELOW, neighbors, operations, parts_of_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

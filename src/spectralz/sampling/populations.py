@@ -15,8 +15,6 @@ from spectralz.result import Kind
 from spectralz.sampling.engines.lanes import sums_of_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from spectralz.kernels.terms import Terms
@@ -81,11 +79,6 @@ class Run:
         return float(self.size * len(self.points))
 
     @property
-    def dissipation(self) -> float:
-        """The variance of the log-weights times the number of points, which hardly depends on that number."""
-        return float(self.spread[-1]) * len(self.points)
-
-    @property
     def families(self) -> float:
         """The effective number of independent states of this population."""
         return 1.0 / float((self.family_weights() ** 2).sum())
@@ -144,53 +137,30 @@ def systematic(weight: FloatArray, u: float, size: int) -> NDArray[np.int64]:
     return np.diff(np.minimum(reached, size), prepend=0.0).astype(np.int64)
 
 
-def log_mean_z(runs: Sequence[Run]) -> float:
-    """Return the log of the mean of the runs' estimates of Z, weighted by effort; the mean is unbiased, as they are."""
-    logs, effort = np.array([run.log_z for run in runs]), np.array([run.effort for run in runs])
-    top = float(logs.max())
-    return top + math.log(float(effort @ np.exp(logs - top)) / float(effort.sum())) if top > -math.inf else top
+def sample_of(run: Run, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Draw states from a population by their weights, in random order; as few as possible are drawn twice."""
+    places = np.repeat(np.arange(run.size), systematic(run.weight, rng.random(), size))
+    return np.asarray(run.x[rng.permutation(places)])
 
 
-def weights_of(runs: Sequence[Run]) -> list[FloatArray]:
-    """Return the weights of the states of every run in the mean of all."""
-    top = max(run.log_z for run in runs)
-    totals = np.array([run.effort * math.exp(run.log_z - top) for run in runs])
-    return [run.weight * total for run, total in zip(runs, totals / totals.sum(), strict=True)]
-
-
-def sample_of(runs: Sequence[Run], size: int, rng: np.random.Generator) -> NDArray[np.int8]:
-    """Draw states from populations by their weights, in random order; as few as possible are drawn twice."""
-    x = np.concatenate([run.x for run in runs])
-    weight = np.concatenate(weights_of(runs))
-    places = np.repeat(np.arange(len(x)), systematic(weight, rng.random(), size))
-    return np.asarray(x[rng.permutation(places)])
-
-
-def marginals_of(model: Model, runs: Sequence[Run], outcome: Outcome) -> MarginalOutcome:
-    """Return the marginals that weighted populations give, with their standard errors.
+def marginals_of(model: Model, run: Run, outcome: Outcome) -> MarginalOutcome:
+    """Return the marginals that a weighted population gives, with their standard errors.
 
     A spin's mean given all others is tanh of its field. The average of that has the same expectation as that of the
     spin, is less noisy, and keeps its digits where the spin is almost fixed.
 
     States of one family are not independent, families are. So the families are put into groups, and the error is that
-    of the jackknife over groups, or over runs if that is larger. If log Z is not trusted, the states that its error
-    allows for may have other means.
+    of the jackknife over groups. If log Z is not trusted, the states that its error allows for may have other means.
     """
     pairs, higher = pairs_of(model), terms_of(model)
-    weights = weights_of(runs)
-    groups = runs_apart = Scatter.of_none(model.n + len(pairs) + higher.number)
-    up, down = np.zeros(model.n), np.zeros(model.n)
-    for run, weight in zip(runs, weights, strict=True):
-        whole = np.zeros(groups.size)
-        group = run.family % max(GROUPS // len(runs), 1)
-        for members in (np.flatnonzero(group == number) for number in np.unique(group)):
-            ups, downs, products = _sums_over(model, run.x, weight, members, pairs, higher)
-            up, down, sums = up + ups, down + downs, np.concatenate([ups - downs, products])
-            groups, whole = groups.with_group(sums, float(weight[members].sum())), whole + sums
-        runs_apart = runs_apart.with_group(whole, float(weight.sum()))
-    families = 1.0 / sum(float(weight.sum()) ** 2 / run.families for run, weight in zip(runs, weights, strict=True))
-    error = np.sqrt(np.maximum(groups.variance, runs_apart.variance)) * (1.0 + MISSING_FAMILIES / families)
-    error = np.hypot(error, _reach(model, pairs, higher) / families + ROUNDINGS * UNIT_ROUNDOFF)
+    groups = Scatter.of_none(model.n + len(pairs) + higher.number)
+    up, down, group = np.zeros(model.n), np.zeros(model.n), run.family % GROUPS
+    for members in (np.flatnonzero(group == number) for number in np.unique(group)):
+        ups, downs, products = _sums_over(model, run.x, run.weight, members, pairs, higher)
+        up, down = up + ups, down + downs
+        groups = groups.with_group(np.concatenate([ups - downs, products]), float(run.weight[members].sum()))
+    error = np.sqrt(groups.variance) * (1.0 + MISSING_FAMILIES / run.families)
+    error = np.hypot(error, _reach(model, pairs, higher) / run.families + ROUNDINGS * UNIT_ROUNDOFF)
     error = np.minimum(error, 1.0 + np.abs(groups.mean))  # no mean is farther away
     total = up + down  # 1 but for rounding
     marginals = MarginalOutcome(
@@ -284,11 +254,6 @@ class Scatter:
     def of_none(cls, size: int) -> Scatter:
         """Return the sums over no group, of so many values."""
         return cls(*np.zeros((4, size)))
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return len(self.center)
 
     def with_group(self, sums: FloatArray, weight: float) -> Scatter:
         """Return the sums with one more group: weighted sums over its states, and their weight."""

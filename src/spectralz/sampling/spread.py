@@ -24,17 +24,12 @@ from spectralz._support.executors import Lost, current_executor, is_done, spread
 from spectralz._support.progress import listening
 from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.errors import LostRunsWarning
-from spectralz.sampling.run import RESAMPLE_BELOW, RoundTrip, anneal, operations, there_and_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Executor
 
-    from numpy.typing import NDArray
-
-    from spectralz.model import FloatArray
     from spectralz.sampling.path import Path
-    from spectralz.sampling.populations import Run
 
 R = TypeVar("R")
 # Speed that each thread after the first adds, as measured.
@@ -90,28 +85,6 @@ def crew_for(path: Path | None) -> Iterator[Crew]:
         finally:
             crew.is_stopped = True
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def anneal_many(
-    crew: Crew,
-    path: Path,
-    points: FloatArray,
-    size: int,
-    count: int,
-    rng: np.random.Generator,
-    *,
-    sweeps: int = 1,
-    resample_below: float = RESAMPLE_BELOW,
-    tell: Callable[[float], None] = lambda _: None,
-) -> Iterator[Run]:
-    """Yield ``count`` runs through the same points; ``tell`` is called with the share of all that is done.
-
-    Each run has its own stream of random numbers, so the result does not depend on the number of threads. Threads make
-    runs side by side if these are small, otherwise parts of one run. With an executor its workers make the runs.
-    """
-    work = partial(anneal, path, points, size, sweeps=sweeps, resample_below=resample_below)
-    cost = operations(path.engine, len(points), size, sweeps)
-    yield from spread_runs(crew, path, work, size, count, cost, rng, tell)
 
 
 def spread_runs(
@@ -173,26 +146,6 @@ def _side_by_side(
     finally:
         for future in waiting:
             future.cancel()
-
-
-def there_and_back_many(
-    crew: Crew,
-    path: Path,
-    points: FloatArray,
-    size: int,
-    count: int,
-    rng: np.random.Generator,
-    *,
-    ordered: NDArray[np.int8] | None = None,
-    tell: Callable[[float], None] = lambda _: None,
-) -> RoundTrip:
-    """Take ``count`` times ``size`` states to the model and back: by the workers, or all together in this process."""
-    if crew.workers and count > 1:
-        work = partial(there_and_back, path, points, size, ordered=ordered)
-        trips = list(crew.workers.results(work, rng.spawn(count), tell))
-        if trips:
-            return RoundTrip.joined(trips)
-    return there_and_back(path, points, size * count, rng, ordered=ordered, parallel=crew.parallel, tell=tell)
 
 
 # ------------------------------------------------------------------------------------------- workers of an executor

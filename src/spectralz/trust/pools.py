@@ -5,16 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from spectralz.sampling.heavy.pool import share_of_strata
 from spectralz.trust.agreement import agree
 from spectralz.trust.judgment import Judgment, with_rounding
-from spectralz.trust.runs import summary_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from spectralz.sampling.heavy.pool import Share, StatePool
-    from spectralz.sampling.populations import Run
+    from spectralz.sampling.heavy.pool import Share
 
 # If fewer independent states than this are found again, the share is not known: the error of its logarithm is then
 # beyond a third, and no longer normal. Measured by `benchmarks.trust` (docs/measurements/trust.md).
@@ -32,11 +27,6 @@ def is_measured(share: Share) -> bool:
 def can_measure(share: Share) -> bool:
     """Return whether the populations have enough independent states to measure any share."""
     return share.families >= 2.0 * FEWEST_HITS
-
-
-def share_by_strata(pool: StatePool, testing: Sequence[Sequence[Run]]) -> Share:
-    """Return the share of P(x) that a pool holds, measured by the runs that count for each stratum."""
-    return share_of_strata(pool, testing, [summary_of(runs).std_error for runs in testing])
 
 
 def judge_pool(log_sum: float, share: Share) -> Judgment:

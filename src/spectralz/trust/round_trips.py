@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from spectralz.trust.judgment import Judgment, with_rounding
 
 if TYPE_CHECKING:
-    from spectralz.sampling.run import RoundTrip
+    from spectralz.sampling.round_trips import RoundTrip
 
 # The error, as a share of the inconsistency between the gap and the variances, and of the gap itself, since the two
 # lags are equal only to first order. Found on lattices with a closed form, at the critical point and on both sides of

@@ -8,7 +8,7 @@ each point, and from those after them. In equilibrium both agree.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +72,7 @@ def judge_runs(summary: Summary, constant: float = 0.0) -> Judgment:
     Examples
     --------
     >>> good = Summary(10.0, 0.01, 0.01, 0.01, families=500.0, gap=0.001, gap_error=0.01)
+    >>> from dataclasses import replace
     >>> judge_runs(good).trusted, judge_runs(replace(good, families=12.0)).why
     (True, '; only 12 independent families are left, 30 are needed: do not trust')
     """
@@ -87,18 +88,6 @@ def judge_runs(summary: Summary, constant: float = 0.0) -> Judgment:
         )
     log_z = summary.log_z + constant
     return Judgment(log_z, with_rounding(summary.std_error, log_z), not why, why)
-
-
-def centered(summary: Summary) -> Summary:
-    """Return runs with a gap as the middle of the two estimates; the mean is then no longer unbiased.
-
-    On long steps the heaviest state dominates a population, and the two estimates are lower and upper sums of the
-    integral of the energy over the temperature. Half of their gap is then the error.
-    """
-    if summary.is_closed:
-        return summary
-    half = summary.gap / 2.0
-    return replace(summary, log_z=summary.log_z + half, std_error=max(summary.std_error, abs(half)))
 
 
 def summary_of(runs: Sequence[Run]) -> Summary:

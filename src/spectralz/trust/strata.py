@@ -1,4 +1,4 @@
-"""Trust in a sum of strata: each is measured by runs of its own (``sampling/strata.py``), or it may be missing."""
+"""Trust in a sum of strata: each is measured by runs of its own (``sampling/strata/``), or it may be missing."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.sampling.populations import log_mean_z
 from spectralz.sampling.strata.runs import is_measured
-from spectralz.trust.agreement import agree
 from spectralz.trust.judgment import Judgment
 from spectralz.trust.runs import Summary, judge_runs, summary_of
 
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
 # trusted, with an error of this many times the share. Measured by `benchmarks.honesty` and `benchmarks.trust`
 # (docs/measurements/trust.md).
 LARGEST_SHARE, ERRORS_PER_SHARE = 0.02, 2.0
-# If the sum over states that runs have met contradicts the runs, these are still trusted up to this distance, with an
-# error that covers it.
-LARGEST_GAP = 0.05
 
 
 def summary_of_strata(groups: Sequence[Sequence[Run]]) -> Summary:
@@ -83,49 +78,9 @@ def beside_unmeasured(judged: Judgment, phases: Phases, groups: Sequence[Sequenc
     return Judgment(log_z, error, trusted, why)
 
 
-def judge_share(judged: Judgment, phases: Phases, groups: Sequence[Sequence[Run]], constant: float) -> Judgment:
-    """Judge a sum over states beside the runs that measured their share of P(x).
-
-    The same runs estimate log Z by themselves. If they contradict the sum, they have missed some of its states, and may
-    have missed others: the share is too large.
-    """
-    judged = beside_unmeasured(judged, phases, groups, constant)
-    gap = gap_to_runs(judged, groups, constant)
-    if not gap:
-        return judged
-    why = f"{judged.why}; log Z of the runs differs by {gap:.2g}: they have missed states, do not trust"
-    return Judgment(judged.log_z, max(judged.std_error, gap), False, why)
-
-
-def gap_to_runs(judged: Judgment, groups: Sequence[Sequence[Run]], constant: float) -> float:
-    """Return how far a sum over states is from the log Z of runs, if that contradicts it; otherwise 0."""
-    summary = summary_of_strata(groups)
-    seen = summary.log_z + constant
-    agrees = agree((judged.log_z, judged.std_error), (seen, summary.std_error))
-    return 0.0 if agrees else abs(judged.log_z - seen)
-
-
-def beside_sum(judged: Judgment, gap: float) -> Judgment:
-    """Judge runs beside a sum over states that is so far from them: one of both has missed states."""
-    if not gap:
-        return judged
-    why = f"{judged.why}; the sum over the states found differs by {gap:.2g}, which the error covers"
-    return Judgment(judged.log_z, max(judged.std_error, gap), judged.trusted and gap <= LARGEST_GAP, why)
-
-
 def may_add(phases: Phases, groups: Sequence[Sequence[Run]], log_z: float) -> float:
     """Return by how much log Z, without constants, may exceed an estimate because of strata that were not measured."""
     made = [is_measured(runs) for runs in groups[1:]]
     left = [stratum.most for k, stratum in enumerate(phases.strata) if k >= len(made) or not made[k]]
     most = float(np.logaddexp.reduce([-math.inf, *left])) + (math.log(2.0) if phases.is_mirrored else 0.0)
     return float(np.logaddexp(log_z, most)) - log_z
-
-
-def in_words(groups: Sequence[Sequence[Run]], summary: Summary) -> str:
-    """Say how much of Z is in phases that were annealed towards by themselves, as the end of a sentence."""
-    parts = [math.exp(log_mean_z(runs) - summary.log_z) for runs in groups[1:] if is_measured(runs)]
-    if not parts:
-        return ""
-    count, share = "a phase" if len(parts) == 1 else f"{len(parts)} phases", min(sum(parts), 1.0)
-    held = f"{share:.1%}" if share > 1e-3 else "below 0.1%"
-    return f"; separate runs to {count} that they missed, with {held} of Z"

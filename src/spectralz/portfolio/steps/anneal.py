@@ -25,9 +25,9 @@ from spectralz.sampling.path import from_coins
 from spectralz.sampling.pilot import VARIANCE
 from spectralz.sampling.plan import LEAST_POINTS, bytes_per_state, seconds_per_state, seconds_per_sweep
 from spectralz.sampling.populations import marginals_of
-from spectralz.sampling.run import prolonged
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.subgraph import refusal_of_subgraphs
+from spectralz.sampling.sweeps import prolonged
 from spectralz.trust.rules import RULES
 
 if TYPE_CHECKING:
@@ -132,8 +132,7 @@ def _with_annealing(problem: Problem, work: Work, answers: Answers, seconds: flo
     outcome = outcome_of(work)
 
     def marginals() -> MarginalOutcome:
-        run = continued(problem.model, states_of(work), work.rng)
-        return marginals_of(problem.model, [run], outcome)
+        return marginals_of(problem.model, continued(problem.model, states_of(work), work.rng), outcome)
 
     return answers.with_answer(Answer("annealing", outcome, seconds, marginals))
 

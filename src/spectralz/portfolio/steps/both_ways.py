@@ -30,7 +30,7 @@ from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point, sec
 from spectralz.sampling.plan import SWEEPS as SURVEY_SWEEPS
 from spectralz.sampling.population import Population
 from spectralz.sampling.populations import marginals_of
-from spectralz.sampling.spread import there_and_back_many
+from spectralz.sampling.round_trips import there_and_back_many
 from spectralz.sampling.symmetries import images_of
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from spectralz.parts.outcome import Outcome
     from spectralz.portfolio.answers import Answers, Problem
     from spectralz.sampling.path import Path
-    from spectralz.sampling.run import RoundTrip
+    from spectralz.sampling.round_trips import RoundTrip
     from spectralz.sampling.spread import Crew
 
 
@@ -78,7 +78,7 @@ def both_ways(problem: Problem, deadline: Deadline, crew: Crew, answers: Answers
         "annealing",
         outcome,
         clock.seconds() - began,
-        lambda: marginals_of(model, [continued(model, run, rng)], outcome),
+        lambda: marginals_of(model, continued(model, run, rng), outcome),
     )
     yield answers.with_answer(answer)
 

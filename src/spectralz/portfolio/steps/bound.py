@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spectralz._support.compile_times import compiling_for_share
 from spectralz.portfolio import policy
-from spectralz.portfolio.bounders import NAMES
+from spectralz.portfolio.bounders import NAMES, hopeless
 from spectralz.portfolio.bracket import bracket
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ def bound(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[An
     """Tighten the bounds, unless there is a better answer already."""
     if answers.by_method or not deadline.left:
         return
-    # The sum over states comes later, from the same populations as the rest.
-    exclude = {*problem.exclude, "states"} & set(NAMES)
+    # The sum over states comes later, from the same populations as the rest. In the end all others are worth a try.
+    is_first = len(answers.bounds.rows) == 1
+    exclude = {*problem.exclude, "states", *(hopeless(problem.model) if is_first else ())} & set(NAMES)
     if problem.sums_out_many:
         deadline = deadline.share(policy.BOUNDS_PART_OF_SIDES)
     with compiling_for_share(policy.BOUNDS_COMPILING_SHARE):

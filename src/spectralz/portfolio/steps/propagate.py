@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
-    """Run expectation propagation; where couplings are strong it is of little use, and gets less time."""
+    """Run expectation propagation, unless couplings are so strong that it would not trust its answer."""
     model = problem.model
     if isinstance(model, Polynomial):
         why = "with terms of three and more spins the size of its error is not known"
@@ -46,8 +46,9 @@ def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterato
     if problem.sums_out_many and strength > policy.STRONGEST_EP_OF_SIDES:
         yield answers.without("annealing with one of the two sides summed out does better", "ep", "bp")
         return
-    if strength >= 1.0:
-        deadline = deadline.share(policy.STRONG_EP_PART)
+    if strength >= (policy.STRONGEST_EP if model.field.any() else policy.STRONGEST_EP_WITHOUT_FIELDS):
+        yield answers.without(f"couplings are too strong for it: sqrt(sum_j J_ij^2) is {strength:.2g} on average", "ep")
+        return
     needed = policy.FEWEST_EP_STEPS * step_operations(model.n) / clock.OPERATIONS_PER_SECOND
     if needed <= policy.HOPELESS_EP_TIMES * deadline.seconds:  # otherwise not even worth timing
         needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(model.n)
@@ -68,11 +69,13 @@ def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterato
 def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
     """Run belief propagation if ep has no trusted answer; it is never trusted alone, but gives an error scale."""
     model, edges = problem.model, problem.model.edge_count
-    has_few_spins = model.n < policy.FEWEST_BP_SPINS
-    is_ep_enough = answers.trusts("ep") or (has_few_spins and "ep" not in answers.not_run)
-    if isinstance(model, Polynomial):
+    if (
+        isinstance(model, Polynomial)
+        or model.n < policy.FEWEST_BP_SPINS
+        or "bp" in (*problem.exclude, *answers.not_run)
+    ):
         return
-    if {"bp"} & {*problem.exclude, *answers.not_run} or answers.is_compressed(problem.tol) or is_ep_enough:
+    if answers.trusts("ep") or answers.is_compressed(problem.tol):
         return
     needed = operations_of_bp(model.n, edges, policy.FEWEST_BP_ITERATIONS) / clock.OPERATIONS_PER_SECOND
     if needed > deadline.seconds:

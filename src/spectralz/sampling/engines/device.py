@@ -38,7 +38,6 @@ NUMBERS_PER_SPIN = 4
 class DeviceEngine(CompiledEngine):
     """What engines on a device have in common."""
 
-    multiplies: ClassVar[bool] = False  # linear algebra of the CPU
     takes_threads: ClassVar[bool] = False
     together: int = TOGETHER
 

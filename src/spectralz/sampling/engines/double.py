@@ -50,9 +50,7 @@ def double_engine(theta: FloatArray, couplings: Couplings, base: FloatArray) -> 
 class DoubleSparseChains(SparseChains):
     """States on a sparse graph that are drawn in double precision."""
 
-    def draw(self) -> None:
-        """Draw the states from the base."""
-        _draw(self)
+    in_double = True
 
     def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.double_lanes import sweep_sparse_in_double
@@ -64,10 +62,7 @@ class DoubleDenseChains(DenseChains):
     """States of a dense coupling in double precision, with the fields of their spins, one state per row."""
 
     kind: ClassVar[Any] = np.int8
-
-    def draw(self) -> None:
-        """Draw the states from the base."""
-        _draw(self)
+    in_double = True
 
     def _room_for_fields(self) -> FloatArray:
         return np.empty((self._chunks, self._lanes // self._chunks, self._x.shape[1]))
@@ -85,13 +80,6 @@ class DoubleDenseChains(DenseChains):
 
         x, h = self._x[chunk], self._h[chunk]
         energies[chunk] = sweep_dense_in_double(x, h, self._random[chunk], at, sweeps, self._path)
-
-
-def _draw(chains: DoubleSparseChains | DoubleDenseChains) -> None:
-    from spectralz.kernels.sampling.double_lanes import draw_spins_in_double
-
-    base = frozen(chains._base)
-    chains._each(lambda chunk: draw_spins_in_double(chains._x[chunk], chains._random[chunk], base))
 
 
 DoubleSparseEngine.chains = DoubleSparseChains

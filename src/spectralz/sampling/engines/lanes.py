@@ -64,6 +64,7 @@ class CompiledEngine:
     """What engines have in common; by default lanes of 64 states, in threads."""
 
     takes_threads: ClassVar[bool] = True
+    multiplies: ClassVar[bool] = False
     together: int = 64
     points_together: ClassVar[int] = 1
     slow_share: float = 0.0
@@ -131,8 +132,9 @@ class Lanes:
 class SpinBySpin(Lanes):
     """States whose spins are drawn one after the other, on a path on which weights change by energies times steps."""
 
-    # Type of the array of spins.
+    # Type of the array of spins, and whether they are drawn in double precision.
     kind: ClassVar[Any]
+    in_double: bool = False
 
     def __init__(self, engine: Any, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
         super().__init__(size, rng, parallel)
@@ -141,10 +143,10 @@ class SpinBySpin(Lanes):
 
     def draw(self) -> None:
         """Draw the states from the base."""
-        from spectralz.kernels.sampling.lanes import draw_spins
+        from spectralz.kernels.sampling import double_lanes, lanes
 
-        base = frozen(self._base)
-        self._each(lambda chunk: draw_spins(self._x[chunk], self._random[chunk], base))
+        draw, base = double_lanes.draw_spins_in_double if self.in_double else lanes.draw_spins, frozen(self._base)
+        self._each(lambda chunk: draw(self._x[chunk], self._random[chunk], base))
 
     def fill(self, x: NDArray[np.int8]) -> None:
         """Put given states into the lanes."""

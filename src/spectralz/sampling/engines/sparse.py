@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,12 +51,10 @@ class SparseEngine(CompiledEngine):
     together: int
     slow_share: float
 
-    multiplies: ClassVar[bool] = False
-
     @property
     def n(self) -> int:
         """Number of spins."""
-        return len(self.theta)
+        return len(self.base)
 
     @property
     def bytes_per_state(self) -> int:

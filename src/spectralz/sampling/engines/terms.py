@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,8 +40,6 @@ class TermEngine(CompiledEngine):
     log_z_of_base: float
     operations: float
 
-    multiplies: ClassVar[bool] = False
-
     @property
     def n(self) -> int:
         """Number of spins."""
@@ -76,20 +74,10 @@ class TermChains(SpinBySpin):
     def __init__(self, engine: TermEngine, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
         super().__init__(engine, size, rng, parallel)
         self._path = engine.path
-        self._in_double = engine.in_double
+        self.in_double = engine.in_double
         self._signs = self._room(len(engine.path.terms.weight), np.int8)
         # Whether the signs are those of the states.
         self._is_signed = False
-
-    def draw(self) -> None:
-        """Draw the states from the base."""
-        if not self._in_double:
-            super().draw()
-            return
-        from spectralz.kernels.sampling.double_lanes import draw_spins_in_double
-
-        base = frozen(self._base)
-        self._each(lambda chunk: draw_spins_in_double(self._x[chunk], self._random[chunk], base))
 
     def fill(self, x: NDArray[np.int8]) -> None:
         """Put given states into the lanes."""
@@ -111,7 +99,7 @@ class TermChains(SpinBySpin):
     def _sweep(self, at: FloatArray, sweeps: int, energies: FloatArray, chunk: int) -> None:
         from spectralz.kernels.sampling.term_sweeps import sweep_terms, sweep_terms_in_double
 
-        sweep = sweep_terms_in_double if self._in_double else sweep_terms
+        sweep = sweep_terms_in_double if self.in_double else sweep_terms
         x, signs, random = self._x[chunk], self._signs[chunk], self._random[chunk]
         energies[chunk] = sweep(x, signs, random, at, sweeps, self._path)
 

@@ -25,10 +25,10 @@ from spectralz.result import Kind
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.heavy.quench import quench
 from spectralz.sampling.heavy.state_space import space_of
-from spectralz.sampling.populations import log_mean_z, pair_means, term_means, weights_of
+from spectralz.sampling.populations import pair_means, term_means
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -253,7 +253,7 @@ class Share:
     families: float
 
 
-def share_held(pool: StatePool, runs: Sequence[Run]) -> Share:
+def share_held(pool: StatePool, run: Run | None) -> Share:
     """Return the share of P(x) that the pool holds, from populations that were not used to find it.
 
     States of one family are not independent, so the variance is that of families. If no family was missed it would be
@@ -261,61 +261,34 @@ def share_held(pool: StatePool, runs: Sequence[Run]) -> Share:
     """
     if pool.is_complete:
         return Share(1.0, 0.0, math.inf)
-    if not runs:
+    if run is None:
         return Share(0.0, math.inf, 0.0)
-    total = variance = concentration = 0.0
-    for run, weight in zip(runs, weights_of(runs), strict=True):
-        part = float(weight.sum())  # of this run among all
-        is_in = pool.contains(run.x).astype(np.float64)
-        share = float(run.weight @ is_in)
-        total += part * share
-        variance += part**2 * float(((run.family_weights(is_in) - share * run.family_weights()) ** 2).sum())
-        concentration += part**2 / run.families
-    families = 1.0 / concentration
-    if total == 0.0:
-        return Share(0.0, math.inf, families)
-    return Share(total, math.hypot(math.sqrt(variance) / total, UNSEEN / families), families)
-
-
-def share_of_strata(pool: StatePool, groups: Sequence[Sequence[Run]], errors: Sequence[float]) -> Share:
-    """Return the share of P(x) that the pool holds, from the populations that count for each stratum.
-
-    ``errors`` are those of the logs of the strata's weights.
-    """
-    if pool.is_complete or len(groups) == 1:
-        return share_held(pool, groups[0])
-    logs = np.array([log_mean_z(runs) for runs in groups])
-    part = np.exp(logs - np.logaddexp.reduce(logs))
-    held = [share_held(pool, runs) for runs in groups]
-    share = np.array([one.share for one in held])
-    families = float(min(one.families / max(p, 1e-300) for one, p in zip(held, part, strict=True)))
-    total = float(part @ share)
-    if total == 0.0:
-        return Share(0.0, math.inf, families)
-    inside = [one.share * one.std_error if one.share else 0.0 for one in held]
-    error = np.linalg.norm(part * np.hypot(inside, (share - total) * errors))
-    return Share(total, float(error) / total, families)
+    is_in = pool.contains(run.x).astype(np.float64)
+    share = float(run.weight @ is_in)
+    if share == 0.0:
+        return Share(0.0, math.inf, run.families)
+    error = float(np.linalg.norm(run.family_weights(is_in) - share * run.family_weights()))
+    return Share(share, math.hypot(error / share, UNSEEN / run.families), run.families)
 
 
 def fill(
     pool: StatePool,
     path: Path,
-    runs: Sequence[Run],
+    x: NDArray[np.int8],
     quenches: int,
     rng: np.random.Generator,
     parallel: Parallel = one_after_the_other,
 ) -> None:
-    """Fill the pool with the states of populations, and with quenched ones from these and from random states.
+    """Fill the pool with the states of a population, and with quenched ones from these and from random states.
 
     If there are few states in all, add them all.
     """
     if pool.can_be_filled:
         pool.add_all()
         return
-    for run in runs:
-        pool.add(run.x)
-        if not deadline.is_past():
-            _add_quenched(pool, quench(path, run.x, parallel))
+    pool.add(x)
+    if len(x) and not deadline.is_past():
+        _add_quenched(pool, quench(path, x, parallel))
     if quenches and not deadline.is_past():
         starts = rng.choice(np.array([-1, 1], dtype=np.int8), size=(quenches, pool.model.n))
         _add_quenched(pool, quench(path, starts, parallel))
@@ -378,25 +351,25 @@ def _expand(pool: StatePool, path: Path, parallel: Parallel) -> bool:
 def collect(
     pool: StatePool,
     path: Path,
-    finding: Sequence[Run],
-    measure: Callable[[StatePool], Share],
+    finding: NDArray[np.int8],
+    testing: Run | None,
     quenches: int,
     rng: np.random.Generator,
     seconds_to_search: Callable[[Share], float],
     parallel: Parallel = one_after_the_other,
 ) -> Iterator[Share]:
-    """Fill the pool from some populations and measure its share with others; keep searching while worthwhile.
+    """Fill the pool with some states and measure its share with a population of others; search while worthwhile.
 
     Yields the share as measured before and after the search. ``seconds_to_search`` takes the first measured share and
     returns the seconds that the search may take; 0 for no search.
     """
     fill(pool, path, finding, quenches, rng, parallel)
-    share = measure(pool)
+    share = share_held(pool, testing)
     yield share
     seconds = seconds_to_search(share)
     if seconds > 0.0:
         search(pool, path, seconds, parallel)
-        yield measure(pool)
+        yield share_held(pool, testing)
 
 
 def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:

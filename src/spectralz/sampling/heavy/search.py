@@ -177,7 +177,7 @@ def by_search(
             report("looking for the heaviest state", deadline.done)
             if deadline.left <= LEAST_LEFT * deadline.seconds:
                 return
-            sweeps, flips = min(GROWTH * sweeps, MOST_SWEEPS), path.can_flip_sides and not flips
+            sweeps, flips = min(GROWTH * sweeps, MOST_SWEEPS), path.sides is not None and not flips
 
 
 def _absorbed(search: _Search, pool: Pool, states: NDArray[np.int8]) -> Pool:

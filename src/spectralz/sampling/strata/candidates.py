@@ -143,7 +143,7 @@ def heavy_candidates(
     if path.sides is None or most < 1.0:
         return []
     pool = state_pool(path.model, int(min(STATES_OF_SIDE, ENTRIES_OF_STATES / max(path.entries, 1))))
-    fill(pool, path, [], QUENCHES_OF_SIDE, rng, parallel)
+    fill(pool, path, x[:0], QUENCHES_OF_SIDE, rng, parallel)
     pool.add(x)
     search(pool, path, seconds, parallel)
     ends = distinct(pool.space.quench(pool.heaviest(len(pool))))

@@ -17,7 +17,7 @@ import numpy as np
 from spectralz.sampling.heavy.pool import StatePool
 from spectralz.sampling.heavy.quench import fields
 from spectralz.sampling.heavy.state_space import KeptSide, WholeStates, distinct
-from spectralz.sampling.populations import log_mean_z, weights_of
+from spectralz.sampling.run import log_mean_z, weights_of
 from spectralz.sampling.strata.candidates import strongest_forest
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from spectralz._support.deadline import Deadline, LateError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.heavy.quench import fields, quench
-from spectralz.sampling.heavy.state_space import distinct
-from spectralz.sampling.populations import log_mean_z, sample_of, weights_of
-from spectralz.sampling.run import relax
+from spectralz.sampling.populations import systematic
+from spectralz.sampling.run import log_mean_z, weights_of
 from spectralz.sampling.strata.candidates import (
     cooled_candidates,
     heavy_candidates,
@@ -38,6 +37,7 @@ from spectralz.sampling.strata.met import (
     most_of,
     with_most_entropy,
 )
+from spectralz.sampling.sweeps import relax
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,8 +61,6 @@ EARLY, LARGEST_DEVIATION, LEAST_LEFT, LEAST_LEFT_OF_TWO = 2, 0.35, 0.85, 0.6
 BETWEEN, MOST_BETWEEN = 0.2, 0.15
 SWEEPS_PER_CHAIN = DISTURBANCES * SWEEPS
 SWEEPS_PER_CANDIDATE = CHAINS * SWEEPS_PER_CHAIN
-# All of a search takes about as long as a sweep over so many states.
-STATES_OF_SEARCH = 200 * 64
 # Leading eigenvectors that candidates lie along, by default.
 DIRECTIONS = 4
 # Most candidates at first, and most of those that are heavy states of the smaller side of a bipartite model.
@@ -89,8 +87,6 @@ BORDERS = 9
 LARGEST_FIELD = 4.0
 # States of the population in which parts are turned.
 STATES_TO_TURN = 64
-# States count as equally heavy if their log-weights differ by less than this share.
-LEVEL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,22 +216,6 @@ def is_even(model: Model) -> bool:
     return not (model.field.any() or (model.higher.sizes % 2).any())
 
 
-def heaviest_of(model: Model, states: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return the heaviest of some states, with all equally heavy ones such as its mirror image."""
-    weights = model.log_weight(states)
-    return np.asarray(states[weights >= weights.max() - LEVEL * max(abs(float(weights.max())), 1.0)])
-
-
-def seed_states(
-    path: Path, directions: Sequence[FloatArray], parallel: Parallel = one_after_the_other
-) -> NDArray[np.int8]:
-    """Return the distinct states reached by quenching the signs of some directions and their mirror images."""
-    if not directions:
-        return np.empty((0, path.n), dtype=np.int8)
-    starts = np.array([np.where(sign * v >= 0.0, 1, -1) for v in directions for sign in (1, -1)], dtype=np.int8)
-    return distinct(quench(path, starts, parallel))
-
-
 def find_phases(
     path: Path,
     runs: Sequence[Run],
@@ -273,7 +253,7 @@ def find_phases(
         return found
     here, limit = Population(path, runs, _means_of(runs), rng, parallel), limit or Deadline()
     most = min(most, SPINS_AT_ONCE / (CHAINS * path.n))
-    x, chains, before = sample_of(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
+    x, chains, before = _drawn_from(runs, STATES_TO_TURN, rng), np.empty((0, path.n), dtype=np.int8), -1
     starts = heavy_candidates(path, x, rng, parallel, min(most, MOST_HEAVY), limit.left)
     starts += turned_candidates(path, x, directions, rng, most - len(starts), parallel)
     tried = [*quench(path, x, parallel), *(state for state, _ in starts)]
@@ -302,6 +282,12 @@ def find_phases(
 def _means_of(runs: Sequence[Run]) -> FloatArray:
     """Return the means of spins over populations."""
     return np.asarray(sum(weight @ run.x for run, weight in zip(runs, weights_of(runs), strict=True)))
+
+
+def _drawn_from(runs: Sequence[Run], size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Draw states from populations by their weights, in random order."""
+    places = systematic(np.concatenate(weights_of(runs)), rng.random(), size)
+    return np.asarray(rng.permutation(np.repeat(np.concatenate([run.x for run in runs]), places, axis=0)))
 
 
 def _with_phase_of(

@@ -17,7 +17,8 @@ import numpy as np
 
 from spectralz.parts.leading import collective_directions
 from spectralz.sampling.path import from_fields
-from spectralz.sampling.populations import GROUPS, Run, log_mean_z, weights_of
+from spectralz.sampling.populations import GROUPS, Run
+from spectralz.sampling.run import log_mean_z, weights_of
 from spectralz.sampling.strata.phases import DIRECTIONS, find_phases
 
 if TYPE_CHECKING:
@@ -130,12 +131,6 @@ def run_by_run(groups: Sequence[Sequence[Run]]) -> list[Run]:
     measured = [runs for runs in groups if is_measured(runs)]
     parts = [[[run] for run in runs if run.log_z > -math.inf] for runs in zip(*measured, strict=True)]
     return [merged(part) for part in parts if part]
-
-
-def halves(groups: Sequence[Sequence[Run]]) -> tuple[list[Run], list[list[Run]]]:
-    """Divide the runs that count for each stratum: into those to find states with, and those to measure shares with."""
-    finding = [run for runs in groups for run in runs[: len(runs) // 2] if run.log_z > -math.inf]
-    return finding, [runs for runs in (list(runs[len(runs) // 2 :]) for runs in groups) if is_measured(runs)]
 
 
 def merged(groups: Sequence[Sequence[Run]]) -> Run:
