@@ -19,7 +19,8 @@ from spectralz.kernels.sampling.bound_parts import turn_parts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spectralz.model import FloatArray, Model
+    from spectralz.kernels.arrays import SingleArray
+    from spectralz.model import Model
 
 # Couplings that bind. Beyond this part of all spins a part is not turned, nor are there parts with more couplings.
 STRONG, LARGEST_PART, MOST_COUPLINGS = 1.5, 0.25, 1_000_000
@@ -31,7 +32,7 @@ class BoundParts:
 
     parts: tuple[NDArray[np.int64], ...]
     coupling: sp.csr_array
-    field: FloatArray
+    field: SingleArray
 
     def turn(self, x: NDArray[np.int8], rng: np.random.Generator) -> None:
         """Turn parts of the states, in place."""

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from spectralz.sampling.proposals import Proposal
 
 # Chains from each proposal. They are looked at after a few sweeps, so many times, with a sweep before each. Then they
-# are shaken a few times: this share of their spins is drawn anew, and all are swept. They are looked at again, with more
-# sweeps before each look.
+# are shaken a few times: this share of their spins is drawn anew, and all are swept. They are looked at again, with
+# more sweeps before each look.
 CHAINS, LOOKS, FIRST_SWEEPS, SHAKES, SHARE_SHAKEN, SWEEPS_PER_SHAKE, SWEEPS_PER_LOOK = 16, 16, 4, 4, 0.08, 16, 2
 # Bound parts are turned before every so many looks.
 LOOKS_PER_TURN = 4
@@ -61,8 +61,8 @@ BETTER, LOG_WORTH_MORE = 4.0, -3.5
 # A population has met what holds this share of its weight. Once pilots of so many other valleys found no more than it
 # did, those where it has a few families are known too, or enough if it has missed any.
 MOST_OF_ALL, KNOWN_VALLEYS, FEW_THERE = 0.5, 4, 3.0
-# States of the pilots of a phase, and the shares of its fields that the two of them begin from. The first may be wrong by
-# so many nats.
+# States of the pilots of a phase, and the shares of its fields that the two of them begin from. The first may be wrong
+# by so many nats.
 PILOT_STATES, SHARES_OF_FIELDS, UNSURE = 128, (1.0, 0.3), 1.5
 # A pilot with more families per state is good enough.
 MANY = 0.25
