@@ -275,7 +275,7 @@ def test_pairs_within_terms():
 def test_parities_that_a_state_satisfies_are_found_by_elimination():
     model, hidden = planted(150, 220, 0.9, seed=1)
     starts = np.random.default_rng(2).choice(np.array([-1, 1], dtype=np.int8), size=(3, 150))
-    x = satisfying_states(model, starts)
+    x = satisfying_states(model, starts, np.random.default_rng(1))
     assert model.log_weight(x) == pytest.approx(220 * 0.9)
     assert model.log_weight(hidden) == pytest.approx(220 * 0.9)
 
@@ -284,7 +284,7 @@ def test_strong_terms_are_satisfied_before_weak_ones():
     """Frustrated: the product of all four is -1. Only the weakest gives way."""
     model = sz.Polynomial({(0, 1, 2): 3.0, (0, 1, 3): 2.0, (2, 3): -1.0, (4,): -0.5, (5, 6, 7): -1e-3}, n=9)
     starts = np.ones((2, 9), dtype=np.int8)
-    x = satisfying_states(model, starts)
+    x = satisfying_states(model, starts, np.random.default_rng(1))
     assert model.log_weight(x) == pytest.approx(3.0 + 2.0 - 1.0 + 0.5 + 1e-3)
     assert (x[:, 8] == 1).all()  # no term knows it
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from benchmarks.first_order_models import Molecules, coupling_of, magnetizations, model_of_groups
+from benchmarks.first_order_models import Molecules, coupling_of, groups_log_z, magnetizations, model_of_groups
 from scipy.special import logsumexp
 
 import spectralz as sz
 from spectralz._support.deadline import Deadline
+from spectralz.sampling.bound_parts import bound_parts
 from spectralz.sampling.cells import Cells
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.path import Path, from_coins, from_fields
@@ -66,7 +67,7 @@ def missing_of(path: Path, seed, size=1024, others=(), **limits):
     ordinary = carry(path, first.points, 32, size // 32, rng, sweeps=first.sweeps)
     images = images_of(path.model)
     center = ordinary.mean_of_families()[None] * (len(images) == 1)
-    limits = {"enough": 30.0, "light": 7.0, "most_phases": 12} | limits
+    limits = {"enough": 30.0, "light": 7.0, "most_phases": 12, "parts": bound_parts(path.model)} | limits
     cells = Cells(center, images, np.zeros(1, dtype=np.int64))
     steps, top = len(first.points) * first.sweeps, ordinary.mean_log_z
     return Missing(path, steps, cells, ordinary, list(others), top, **limits), rng
@@ -157,14 +158,16 @@ def test_chains_stay_in_a_phase_and_bound_its_weight():
     path, rng = from_coins(known.model), np.random.default_rng(3)
     up = known.signs.astype(np.int8)
     along = np.where(known.model.field >= 0.0, 1, -1).astype(np.int8)
-    states, mean, most = chains(path, np.array([up, -up, along]), rng, one_after_the_other)
-    assert states.shape == (3, 16, 60)
-    assert mean @ known.signs / 60.0 == pytest.approx([1.0, -1.0, 0.0], abs=0.1)
-    for bound, log_weight in zip(most, (known.up, known.up, known.between), strict=True):
-        assert log_weight - 0.2 < bound < log_weight + 1.5
     cells = Cells(np.zeros((1, 60)), np.ones((1, 60), np.int8), np.zeros(1, dtype=np.int64))
-    for k in range(3):
-        assert stay_together(states[k], mean[k], cells)
+    seen = list(chains(path, np.array([up, -up, along]), rng, one_after_the_other, bound_parts(known.model)))
+    assert len(seen) == 2  # before and after they are shaken
+    for states, mean, most in seen:
+        assert states.shape == (3, 16, 60)
+        assert mean @ known.signs / 60.0 == pytest.approx([1.0, -1.0, 0.0], abs=0.1)
+        for bound, log_weight in zip(most, (known.up, known.up, known.between), strict=True):
+            assert log_weight - 0.2 < bound < log_weight + 1.5
+        for k in range(3):
+            assert stay_together(states[k], mean[k], cells)
 
 
 def test_chains_stay_together_if_most_of_them_are_where_their_means_are():
@@ -179,7 +182,10 @@ def test_chains_stay_together_if_most_of_them_are_where_their_means_are():
 def test_what_chains_bound_is_exact_for_independent_spins():
     field = np.array([0.5, -1.0, 0.3, 2.0, 0.0])
     starts = np.tile(np.ones((1, 5), np.int8), (200, 1))
-    _, mean, most = chains(from_coins(sz.Ising(field)), starts, np.random.default_rng(4), one_after_the_other)
+    model = sz.Ising(field)
+    *_, (_, mean, most) = chains(
+        from_coins(model), starts, np.random.default_rng(4), one_after_the_other, bound_parts(model)
+    )
     assert mean.mean(axis=0) == pytest.approx(np.tanh(field), abs=0.02)
     # log Z = E + entropy; means of 256 looks each make the entropy smaller by about n / (2 * 256).
     log_z = np.log(2.0 * np.cosh(field)).sum()
@@ -188,18 +194,58 @@ def test_what_chains_bound_is_exact_for_independent_spins():
 
 def test_the_cost_of_a_proposal_is_that_of_its_sweeps():
     path = from_coins(coexisting().model)
-    assert cost_of_proposal(path) == pytest.approx(16 * (4 * 16 + 16 * 2) * path.engine.operations)
+    assert cost_of_proposal(path) == pytest.approx(16 * (4 + 16 + 4 * 16 + 16 * 2) * path.engine.operations)
 
 
 def test_a_phase_is_missed_if_a_population_finds_significantly_less():
-    few = There(8.0, 1.0)
-    error = math.sqrt(1.0 / 8.0 + 1.0 / 2.0)
-    assert There(2.0, 1.0 + 3.1 * error).exceeds(few)
-    assert not There(2.0, 1.0 + 2.9 * error).exceeds(few)
-    assert not There(2.0, -100.0).exceeds(few)
-    # A population with hardly a family there knows nothing, whatever it weighs.
-    assert There(2.0, -100.0).exceeds(There(0.9, 1.0))
-    assert There(2.0, -100.0).exceeds(There(0.0, -math.inf))
+    population = even_population(random_states(100, 3))  # log Z = 0, 100 families
+    few = There(8.0, -1.0)
+    error = math.sqrt(1.0 / (100.0 * math.exp(-1.0 + 3.1 * 0.73)) + 1.0 / 2.0)
+    assert There(2.0, -1.0 + 3.1 * error).is_missed_by(population, few)
+    assert not There(2.0, -1.0).is_missed_by(population, few)
+    # One family in the place of many says enough, and none says nothing where hardly any is due.
+    assert There(50.0, -1.0).is_missed_by(population, There(1.0, -2.5))
+    assert not There(50.0, -4.0).is_missed_by(population, There(1.0, -4.5))
+    assert There(50.0, -3.0).is_missed_by(population, There(0.0, -math.inf))
+    assert not There(50.0, -4.0).is_missed_by(population, There(0.0, -math.inf))
+
+
+def pairs_in_groups(groups, couplings, seed=0):
+    """Return groups of bound pairs, gauged and relabeled at random, and log Z."""
+    J = np.diag(couplings)
+    plain, log_z = model_of_groups(groups, J), groups_log_z(groups, J)
+    rng = np.random.default_rng(seed)
+    order, signs = rng.permutation(plain.n), rng.choice([-1, 1], plain.n)
+    A = np.array(plain.coupling)[np.ix_(order, order)] * np.outer(signs, signs)
+    return sz.Ising(plain.field[order] * signs, A), log_z
+
+
+def test_pairs_that_hardly_turn_do_not_make_many_phases():
+    """Pairs turn only together; without that each of 2^16 ways to turn them looks like a phase of its own."""
+    magnet = [Molecules(20, (FIELD,)), Molecules(20, (-FIELD,))]
+    pairs = [Molecules(16, (0.0, -0.0), -4.0)]
+    model, _ = pairs_in_groups([magnet, pairs], [coupling_of(magnet), 0.0])
+    missing, rng = missing_of(from_fields(model, model.field), seed=4)
+    done = search(missing, rng, one_after_the_other)
+    assert len(done.phases) == 2
+    assert min(len(phase.sources) for phase in done.phases) > 5
+    assert len(done.met) == 1
+    bound = abs(np.array(model.coupling)).max(axis=1) > 1.5
+    assert bound.sum() == 32
+    for phase in done.phases:
+        assert np.abs(phase.mean[bound]).max() < 0.6
+
+
+def test_chains_see_a_shallow_phase_before_they_leave_it():
+    """Three phases with a barrier of a few nats: shaken chains leave two of them, and a population enters none."""
+    group = [Molecules(200, (0.9778,)), Molecules(200, (-0.9778,))]
+    model, log_z = pairs_in_groups([group], [2.0577 / 400.0])
+    missing, rng = missing_of(from_fields(model, model.field), seed=5)
+    assert missing.ordinary.mean_log_z < log_z - 0.2
+    done = search(missing, rng, one_after_the_other)
+    assert len(done.phases) == 2
+    known = [missing.ordinary.mean_log_z, *(phase.log_weight for phase in done.phases)]
+    assert float(logsumexp(known)) == pytest.approx(log_z, abs=0.15)
 
 
 # -------------------------------------------------------------------------------------------------- the proposals

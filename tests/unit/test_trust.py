@@ -167,8 +167,11 @@ def test_a_pool_is_trusted_if_its_share_is_measured():
     assert judge_pool(3.0, Share(0.1, 0.02, families=80.0)) == Judgment(
         3.0, math.inf, False, "; their share of P(x) is not known"
     )
-    found = judge_pool(3.0, Share(0.1, 0.02, families=120.0))
-    assert found == Judgment(pytest.approx(3.0 + math.log(10.0)), pytest.approx(0.02), True)
+    for families, is_trusted in ((120.0, False), (320.0, True)):
+        found = judge_pool(3.0, Share(0.1, 0.02, families=families))
+        assert (found.log_z, found.std_error) == (pytest.approx(3.0 + math.log(10.0)), pytest.approx(0.02))
+        assert found.trusted == is_trusted
+        assert found.why == ("" if is_trusted else "; only 12 independent states were found again, do not trust")
     assert not judge_pool(3.0, Share(0.0, math.inf, 1e9)).trusted
 
 

@@ -27,7 +27,7 @@ from spectralz.sampling.spread import crew_for
 from spectralz.trust.pools import beside_populations, can_measure, is_measured, judge_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -135,11 +135,12 @@ def sum_over(
     """
     finding, testing = (states_of(half_of(work, half)) for half in (0, 1))
     *_, share = collect(pool, work.path, finding.x, testing, quenches, work.rng, seconds_to_search, work.crew.parallel)
-    return share, pool_outcome(pool, share, judged(work)[2])
+    # If the heavy states are in one half alone, both halves together may still agree with the sum.
+    return share, pool_outcome(pool, share, [judged(part)[2] for part in (half_of(work, 1), work)])
 
 
-def pool_outcome(pool: StatePool, share: Share, seen: Judgment | None = None) -> Outcome:
-    """Return the estimate of log Z from a pool and its share; ``seen`` is that of the populations themselves."""
+def pool_outcome(pool: StatePool, share: Share, seen: Sequence[Judgment] = ()) -> Outcome:
+    """Return the estimate of log Z from a pool and its share; ``seen`` are those of the populations themselves."""
     log_sum, lower = pool.log_sum, pool.lower
     details = {
         "states": len(pool),
@@ -151,7 +152,7 @@ def pool_outcome(pool: StatePool, share: Share, seen: Judgment | None = None) ->
     if pool.is_complete:
         return exact_outcome(log_sum, log_sum - lower, f"all {_counted(pool)} were found", details=details)
     summed = judge_pool(log_sum, share)
-    if not summed.trusted:
+    if not is_measured(share):
         words = f"a loose lower bound: {_counted(pool)} hold about {100.0 * share.share:.2g}% of P(x)"
         if not can_measure(share):
             few = f"{share.families:.2g} independent samples are too few"
@@ -165,7 +166,8 @@ def pool_outcome(pool: StatePool, share: Share, seen: Judgment | None = None) ->
             details=details,
         )
     words = f"{_counted(pool)} hold {100.0 * share.share:.6g}% of P(x)"
-    summed = summed if seen is None else beside_populations(summed, seen)
+    for judgment in seen:
+        summed = beside_populations(summed, judgment)
     return estimated(summed, words, lower=lower, details=details)
 
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from spectralz._support import clock
-from spectralz.kernels.sampling.bound_parts import turn_parts
+from spectralz.sampling.engines.lanes import fits_single_precision
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +38,8 @@ class BoundParts:
         """Turn parts of the states, in place."""
         if not self.parts:
             return
+        from spectralz.kernels.sampling.bound_parts import turn_parts
+
         begin = np.cumsum([0, *map(len, self.parts)])
         spins, J = np.concatenate(self.parts), self.coupling
         clock.charge(float(np.diff(J.indptr)[spins].sum() * len(x)))
@@ -58,11 +60,13 @@ class BoundParts:
 
 
 def bound_parts(model: Model) -> BoundParts:
-    """Return the parts that strong pairs hold together; none if there are terms of three and more spins."""
+    """Return the parts that strong pairs hold together; none if there are larger terms, or numbers are huge."""
     edges, J = model.edges()
-    shape, field = (model.n, model.n), model.field.astype(np.float32)
-    if model.higher.number or len(J) > MOST_COUPLINGS:
-        return BoundParts((), sp.csr_array(shape), field)
+    shape = (model.n, model.n)
+    fits = fits_single_precision(model.field, model.storage.for_kernels(), model.higher)
+    if model.higher.number or len(J) > MOST_COUPLINGS or not fits:
+        return BoundParts((), sp.csr_array(shape), np.zeros(model.n, np.float32))
+    field = model.field.astype(np.float32)
     strong = edges[np.abs(J) >= STRONG]
     _, member = connected_components(sp.coo_array((np.ones(len(strong)), strong.T), shape=shape), directed=False)
     between = member[edges[:, 0]] != member[edges[:, 1]]

@@ -13,6 +13,8 @@ import numpy as np
 from spectralz._support import clock
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from spectralz.model import Polynomial
@@ -21,29 +23,38 @@ if TYPE_CHECKING:
 MOST_WORDS = 5e8
 
 
-def satisfying_states(model: Polynomial, starts: NDArray[np.int8]) -> NDArray[np.int8]:
+def satisfying_states(model: Polynomial, starts: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
     """Return states in which the terms of a model have the right signs, strong ones first; none if that takes long.
 
-    A term that contradicts stronger ones is left out. Spins that the terms leave free are as in ``starts``, one state
-    per row.
+    A term that contradicts those before it is left out. Equally strong ones come in an order of its own for each row of
+    ``starts``: where not all can be satisfied, there are as many phases as ways to leave one out. Spins that the terms
+    leave free are as in ``starts``.
     """
     terms = list(model.terms.items())
     words = -(-model.n // 64)
     operations = float(min(model.n, len(terms)) * len(terms) * words)
-    if operations > MOST_WORDS:
+    if len(starts) * operations > MOST_WORDS:
         return np.empty((0, model.n), dtype=np.int8)
-    clock.charge(operations)
-    rows, is_odd = np.zeros((len(terms), words), dtype=np.uint64), np.zeros(len(terms), dtype=np.bool_)
-    for k, (scope, weight) in enumerate(sorted(terms, key=lambda term: -abs(term[1]))):
+    clock.charge(len(starts) * operations)
+    return np.array([_satisfying(terms, x, rng) for x in starts], dtype=np.int8).reshape(starts.shape)
+
+
+def _satisfying(
+    terms: Sequence[tuple[tuple[int, ...], float]], x: NDArray[np.int8], rng: np.random.Generator
+) -> NDArray[np.int8]:
+    n = len(x)
+    rows, is_odd = np.zeros((len(terms), -(-n // 64)), dtype=np.uint64), np.zeros(len(terms), dtype=np.bool_)
+    sizes = -np.abs([weight for _, weight in terms])
+    for k, number in enumerate(np.lexsort((rng.random(len(terms)), sizes)).tolist()):
+        scope, weight = terms[number]
         is_odd[k] = weight < 0.0
         for i in scope:
             rows[k, i // 64] |= np.uint64(1 << i % 64)
-    pivots = _eliminated(rows, is_odd, model.n)
-    x = starts.copy()
-    for k, pivot in reversed(pivots):  # a row has no pivot of those before it
-        bits = np.unpackbits(rows[k].astype("<u8").view(np.uint8), bitorder="little", count=model.n).astype(np.bool_)
+    x = x.copy()
+    for k, pivot in reversed(_eliminated(rows, is_odd, n)):  # a row has no pivot of those before it
+        bits = np.unpackbits(rows[k].astype("<u8").view(np.uint8), bitorder="little", count=n).astype(np.bool_)
         bits[pivot] = False
-        x[:, pivot] = np.prod(x[:, bits], axis=1, dtype=np.int8) * (-1 if is_odd[k] else 1)
+        x[pivot] = np.prod(x[bits], dtype=np.int8) * (-1 if is_odd[k] else 1)
     return x
 
 

@@ -225,8 +225,8 @@ def _seen(
     region = Region.around(states, mean, cells)
     there = region.found_by(missing.ordinary)
     is_most = there.log_weight > missing.ordinary.mean_log_z + math.log(MOST_OF_ALL)
-    has_enough = there.families >= (FEW_THERE if not done.missed else missing.enough)
-    if is_most or (has_enough and done.checked >= KNOWN_VALLEYS):
+    few = FEW_THERE if is_most or not done.missed else missing.enough
+    if there.families >= few and (is_most or done.checked >= KNOWN_VALLEYS):
         return replace(done, met=(*done.met, mean))
     heaviest = max([missing.top, *(phase.log_weight for phase in done.phases)])
     if any(are_alike(mean, other, cells.images) for other in done.light_means):

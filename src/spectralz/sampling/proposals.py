@@ -69,7 +69,7 @@ def first_proposals(
     starts += [(f"heavy {k}", x) for k, x in enumerate([*heavy, *-heavy])]
     starts += [(f"random {k}", x) for k, x in enumerate(_coins(RANDOM, path.n, rng))]
     if isinstance(model, Polynomial):
-        satisfying = satisfying_states(model, _coins(SATISFYING, path.n, rng))
+        satisfying = satisfying_states(model, _coins(SATISFYING, path.n, rng), rng)
         starts += [(f"parities {k}", x) for k, x in enumerate(satisfying)]
     of_others = [
         (frozenset([f"population {k}, state {r}"]), x)

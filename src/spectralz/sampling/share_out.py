@@ -45,8 +45,6 @@ def shares_of(rows: Sequence[Row], sizes: Sequence[int], costs: FloatArray) -> t
 
 def _coefficients(families: FloatArray, expected: FloatArray) -> FloatArray:
     counts = np.where((families >= HARDLY) & (expected >= LEAST_PART * expected.max(axis=0)), expected, 0.0)
-    if counts[0, 0] > 0.0:  # a small pilot from a phase has more families among the ordinary states than it would keep
-        counts[1:, 0] = 0.0
     for k in np.flatnonzero(counts.sum(axis=0) == 0.0):
         counts[int(np.argmax(families[:, k])), k] = 1.0
     return np.asarray(counts / counts.sum(axis=0))

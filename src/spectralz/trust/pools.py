@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from spectralz.trust.agreement import agree
 from spectralz.trust.judgment import Judgment, with_rounding
+from spectralz.trust.rules import RULES
 
 if TYPE_CHECKING:
     from spectralz.sampling.heavy.pool import Share
@@ -40,7 +41,9 @@ def judge_pool(log_sum: float, share: Share) -> Judgment:
     """
     if not is_measured(share):
         return Judgment(log_sum, math.inf, False, "; their share of P(x) is not known")
-    return Judgment(log_sum - math.log(share.share), with_rounding(share.std_error, log_sum), True)
+    hits = share.share * share.families
+    why = "" if hits >= RULES.families else f"; only {hits:.3g} independent states were found again, do not trust"
+    return Judgment(log_sum - math.log(share.share), with_rounding(share.std_error, log_sum), not why, why)
 
 
 def beside_populations(summed: Judgment, judged: Judgment) -> Judgment:
@@ -53,7 +56,7 @@ def beside_populations(summed: Judgment, judged: Judgment) -> Judgment:
     if gap:
         why = f"{summed.why}; log Z of the populations differs by {gap:.2g}: they have missed states, do not trust"
         return Judgment(summed.log_z, max(summed.std_error, gap), False, why)
-    if judged.doubt:
+    if judged.doubt and judged.doubt not in summed.why:
         return Judgment(summed.log_z, summed.std_error, False, f"{summed.why}; {judged.doubt}")
     return summed
 

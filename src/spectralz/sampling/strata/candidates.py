@@ -129,7 +129,7 @@ def satisfying_candidates(
     if most < 1 or not isinstance(path.model, Polynomial):
         return []
     random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(int(most), path.n))
-    return _heaviest_and_others(path, satisfying_states(path.model, random), tried, most, parallel)
+    return _heaviest_and_others(path, satisfying_states(path.model, random, rng), tried, most, parallel)
 
 
 def heavy_candidates(
