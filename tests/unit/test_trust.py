@@ -313,6 +313,7 @@ def test_propagation_with_a_small_error_is_trusted(changes, error):
             0.01,
             "; single couplings are strong, so it may have missed phases: do not trust",
         ),
+        ({"phases": 3}, 0.01, "; where there are 3 phases it may have missed others: do not trust"),
         ({"is_weak": False}, 0.01, "; couplings are strong, so its error is not known: do not trust"),
         ({"contradiction": "; it is below a bound"}, math.inf, "; it is below a bound"),
         ({"missed": 0.12, "contradiction": "; it is below a bound"}, math.inf, "do not trust; it is below a bound"),

@@ -87,9 +87,12 @@ class Terms(NamedTuple):
 
     def products(self, x: Any) -> Any:
         """Return the product of the spins of each term for states, one state per row."""
-        if not self.number:
-            return np.ones((len(x), 0), dtype=x.dtype)
-        return np.multiply.reduceat(x[:, self.spin], self.start[:-1], axis=1)
+        found = np.ones((len(x), self.number), dtype=x.dtype)
+        for size in np.unique(self.sizes).tolist():
+            which = np.flatnonzero(self.sizes == size)
+            for place in range(size):
+                found[:, which] *= x[:, self.spin[self.start[which] + place]]
+        return found
 
     def log_weight(self, x: Any) -> FloatArray:
         """Return what the terms add to the log-weights of states of -1 and +1, one state per row."""

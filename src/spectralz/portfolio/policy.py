@@ -24,7 +24,6 @@ SAMPLERS = ("annealing",)
 TOL_AT_TEN_SECONDS = 1e-3
 # Share of the budget for bounds.
 BOUNDS_SHARE = 0.15
-SECONDS_FOR_BOUNDS = 1.0
 # Where a side of a bipartite model with many spins is summed out, bounds are wide: they get this part of their time.
 # Couplings stronger than this on average are for annealing; expectation and belief propagation are left out.
 MANY_SPINS_OF_SIDES, BOUNDS_PART_OF_SIDES, STRONGEST_EP_OF_SIDES = 300, 0.25, 0.5
@@ -56,9 +55,10 @@ STATES_FOR_MARGINALS, SPINS_FOR_MARGINALS = 20_000, 1e8
 FEWEST_FOR_MARGINALS, SHARE_FOR_MEANS, SECONDS_FOR_MEANS_AFTER_INTERRUPT = 16, 0.1, 0.5
 # Most and fewest points of states that go both ways.
 MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 4
-# The share of what is left for expectation propagation. It is not run if sqrt(sum_j J_ij^2) is this or more on average,
-# where it is never trusted (``trust/propagation.py``), or, without fields, hardly ever.
-EP_SHARE, STRONGEST_EP, STRONGEST_EP_WITHOUT_FIELDS = 0.5, 1.0, 0.9
+# The share of what is left for expectation propagation, and the part of it for up to 500 spins, which populations can
+# do as well. It is not run if sqrt(sum_j J_ij^2) is this or more on average, where it is never trusted
+# (``trust/propagation.py``), or, without fields, hardly ever.
+EP_SHARE, EP_PART_OF_FEW, STRONGEST_EP, STRONGEST_EP_WITHOUT_FIELDS = 0.5, 0.2, 1.0, 0.9
 # The fewest steps that are worthwhile. A step is timed with at most this many spins, or with more if it has one
 # factorization.
 FEWEST_EP_STEPS, TIMED_EP_SPINS, TIMED_EP_SPINS_OF_MANY = 6.0, 300, 600
@@ -67,8 +67,9 @@ HOPELESS_EP_TIMES = 10.0
 # Messages miss a phase that mirrors their own or is equally heavy: log 2 is twice this error.
 LEAST_BP_ERROR = 0.35
 # If ep does not trust itself or was not run, belief propagation gets this share of what is left, provided that the
-# fewest iterations fit; it makes at most the second number. It is not run with fewer spins than the last of these.
-BP_SHARE, FEWEST_BP_ITERATIONS, MOST_BP_ITERATIONS, FEWEST_BP_SPINS = 0.15, 20, 300, 300
+# fewest iterations fit; it makes at most the second number. It is not run with fewer spins or more neighbors, on
+# average, than the last two of these.
+BP_SHARE, FEWEST_BP_ITERATIONS, MOST_BP_ITERATIONS, FEWEST_BP_SPINS, MOST_BP_DEGREE = 0.15, 20, 300, 300, 10.0
 BP_DAMPING, BP_TOL = 0.3, 1e-8
 # Compressed elimination: its share of what is left, and the share of that for finding an order; the first bond, doubled
 # up to the largest; states drawn; the total time in contractions. The mean number of neighbors is at most this, and at

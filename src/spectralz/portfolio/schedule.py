@@ -38,7 +38,7 @@ METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "bp", "mps", "
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the schedule, and its time: the longest of these.
+    """A step of the schedule, and its time: the longer of these.
 
     Attributes
     ----------
@@ -48,24 +48,20 @@ class Step:
         A share of what is left of the budget.
     of_budget
         A share of the whole budget.
-    seconds
-        Seconds, up to half of the budget.
     """
 
     run: Callable[[Problem, Deadline, Answers], Iterator[Answers]]
     of_left: float = 0.0
     of_budget: float = 0.0
-    seconds: float = 0.0
 
     def deadline(self, whole: Deadline) -> Deadline:
         """Return the deadline of this step, if it begins now."""
-        shares = self.of_left * whole.left, self.of_budget * whole.seconds, min(self.seconds, 0.5 * whole.seconds)
-        return Deadline.after(max(shares))
+        return Deadline.after(max(self.of_left * whole.left, self.of_budget * whole.seconds))
 
 
 # The order of the steps. Annealing gets some time in any case, even if others took too long.
 STEPS = (
-    Step(bound, of_budget=policy.BOUNDS_SHARE, seconds=policy.SECONDS_FOR_BOUNDS),
+    Step(bound, of_budget=policy.BOUNDS_SHARE),
     Step(compress, of_left=policy.MPS_SHARE),
     Step(propagate, of_left=policy.EP_SHARE),
     Step(pass_messages, of_left=policy.BP_SHARE),

@@ -54,8 +54,9 @@ class BoundParts:
         The entropy of a part is at most that of these, which are nearly fixed, if they were independent.
         """
         x = x.copy()
-        for part in self.parts:
-            x[:, part[1:]] *= x[:, part[:1]]
+        if self.parts:
+            firsts = np.concatenate([np.repeat(part[0], len(part) - 1) for part in self.parts])
+            x[:, np.concatenate([part[1:] for part in self.parts])] *= x[:, firsts]
         return x
 
 

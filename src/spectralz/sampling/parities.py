@@ -13,11 +13,9 @@ import numpy as np
 from spectralz._support import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from spectralz.model import Polynomial
+    from spectralz.model import FloatArray, Polynomial
 
 # Words of 64 bits that are added modulo 2 at most: about a second.
 MOST_WORDS = 5e8
@@ -30,32 +28,37 @@ def satisfying_states(model: Polynomial, starts: NDArray[np.int8], rng: np.rando
     ``starts``: where not all can be satisfied, there are as many phases as ways to leave one out. Spins that the terms
     leave free are as in ``starts``.
     """
-    terms = list(model.terms.items())
-    words = -(-model.n // 64)
-    operations = float(min(model.n, len(terms)) * len(terms) * words)
+    weights, members = _equations(model)
+    rows = np.packbits(members, axis=1, bitorder="little").view("<u8")
+    operations = float(min(members.shape) * rows.size)
     if len(starts) * operations > MOST_WORDS:
         return np.empty((0, model.n), dtype=np.int8)
     clock.charge(len(starts) * operations)
-    return np.array([_satisfying(terms, x, rng) for x in starts], dtype=np.int8).reshape(starts.shape)
+    ends = starts.copy()
+    for x in ends:
+        order = np.lexsort((rng.random(len(weights)), -np.abs(weights)))
+        _satisfy(rows[order], weights[order] < 0.0, x)
+    return ends
 
 
-def _satisfying(
-    terms: Sequence[tuple[tuple[int, ...], float]], x: NDArray[np.int8], rng: np.random.Generator
-) -> NDArray[np.int8]:
+def _equations(model: Polynomial) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return the weights of all terms, and which spins are in each; the number of columns is a multiple of 64."""
+    (edges, J), higher, held = model.edges(), model.higher, np.flatnonzero(model.field)
+    weights = np.concatenate([model.field[held], J, higher.weight])
+    members = np.zeros((len(weights), -(-model.n // 64) * 64), dtype=np.bool_)
+    members[np.arange(len(held)), held] = True
+    members[np.arange(len(held), len(held) + len(edges))[:, None], edges] = True
+    members[len(held) + len(edges) + higher.term_of_spin(), higher.spin] = True
+    return weights, members
+
+
+def _satisfy(rows: NDArray[np.uint64], is_odd: NDArray[np.bool_], x: NDArray[np.int8]) -> None:
+    """Let a state satisfy as many equations as are independent, the first ones first, in place."""
     n = len(x)
-    rows, is_odd = np.zeros((len(terms), -(-n // 64)), dtype=np.uint64), np.zeros(len(terms), dtype=np.bool_)
-    sizes = -np.abs([weight for _, weight in terms])
-    for k, number in enumerate(np.lexsort((rng.random(len(terms)), sizes)).tolist()):
-        scope, weight = terms[number]
-        is_odd[k] = weight < 0.0
-        for i in scope:
-            rows[k, i // 64] |= np.uint64(1 << i % 64)
-    x = x.copy()
     for k, pivot in reversed(_eliminated(rows, is_odd, n)):  # a row has no pivot of those before it
-        bits = np.unpackbits(rows[k].astype("<u8").view(np.uint8), bitorder="little", count=n).astype(np.bool_)
+        bits = np.unpackbits(rows[k].view(np.uint8), bitorder="little", count=n).astype(np.bool_)
         bits[pivot] = False
         x[pivot] = np.prod(x[bits], dtype=np.int8) * (-1 if is_odd[k] else 1)
-    return x
 
 
 def _eliminated(rows: NDArray[np.uint64], is_odd: NDArray[np.bool_], n: int) -> list[tuple[int, int]]:

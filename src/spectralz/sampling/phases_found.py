@@ -61,9 +61,9 @@ BETTER, LOG_WORTH_MORE = 4.0, -3.5
 # A population has met what holds this share of its weight. Once pilots of so many other valleys found no more than it
 # did, those where it has a few families are known too, or enough if it has missed any.
 MOST_OF_ALL, KNOWN_VALLEYS, FEW_THERE = 0.5, 4, 3.0
-# States of the pilots of a phase, and the shares of its fields that the two of them begin from. The first may be wrong
-# by so many nats.
-PILOT_STATES, SHARES_OF_FIELDS, UNSURE = 128, (1.0, 0.3), 1.5
+# States of the pilots of a phase, the relative variance of the weights of their steps, and the shares of its fields that
+# the two of them begin from. The first may be wrong by so many nats.
+PILOT_STATES, VARIANCE_OF_PILOTS, SHARES_OF_FIELDS, UNSURE = 128, 0.1, (1.0, 0.3), 1.5
 # A pilot with more families per state is good enough.
 MANY = 0.25
 # States of a phase's pilot in its own cell that may have gone to another image.
@@ -196,13 +196,28 @@ def search(missing: Missing, rng: np.random.Generator, parallel: Parallel) -> Se
 def _tried(
     done: Search, missing: Missing, batch: Sequence[Proposal], rng: np.random.Generator, parallel: Parallel
 ) -> Search:
-    """Run chains from some proposals, and see which of them are in phases of their own."""
-    for ends in chains(missing.path, np.array([x for _, x in batch]), rng, parallel, missing.parts):
-        for (sources, _), states, mean, most in zip(batch, *ends, strict=True):
-            done = _seen(done, missing, sources, (states, mean, most), rng, parallel)
+    """Run chains from some proposals, and see which of them are in phases of their own.
+
+    They are looked at after a few sweeps, since chains leave a shallow phase once they are shaken. Those that do not
+    stay together are shaken, and looked at again.
+    """
+    tried = done.tried + len(batch)
+    sources = [names for names, _ in batch]
+    x = np.repeat(np.array([state for _, state in batch]), CHAINS, axis=0)
+    for times in (0, SHAKES):
+        ends = chains(missing.path, x, times, rng, parallel, missing.parts)
+        apart = []
+        for k, (states, mean, most) in enumerate(zip(*ends, strict=True)):
+            if not stay_together(states, mean, missing.cells):
+                apart.append(k)
+                continue
+            done = _seen(done, missing, sources[k], (states, mean, most), rng, parallel)
             if done.cut_short:
                 return done
-    return replace(done, tried=done.tried + len(batch))
+        if not apart:
+            break
+        sources, x = [sources[k] for k in apart], ends[0][apart].reshape(-1, missing.path.n)
+    return replace(done, tried=tried)
 
 
 def _seen(
@@ -215,7 +230,7 @@ def _seen(
 ) -> Search:
     """Return what is known after chains have ended somewhere: ``end`` has their states, means, and most log Z."""
     (states, mean, most), cells = end, missing.cells
-    if not stay_together(states, mean, cells) or any(are_alike(mean, other, cells.images) for other in done.met):
+    if any(are_alike(mean, other, cells.images) for other in done.met):
         return done
     known = next((k for k, phase in enumerate(done.phases) if is_in(phase, states, mean, cells)), None)
     if known is not None:
@@ -225,7 +240,7 @@ def _seen(
     region = Region.around(states, mean, cells)
     there = region.found_by(missing.ordinary)
     is_most = there.log_weight > missing.ordinary.mean_log_z + math.log(MOST_OF_ALL)
-    few = FEW_THERE if is_most or not done.missed else missing.enough
+    few = missing.enough if is_most or done.missed else FEW_THERE
     if there.families >= few and (is_most or done.checked >= KNOWN_VALLEYS):
         return replace(done, met=(*done.met, mean))
     heaviest = max([missing.top, *(phase.log_weight for phase in done.phases)])
@@ -252,40 +267,23 @@ def _without(done: Search, mean: FloatArray, log_weight: float) -> Search:
 
 
 def chains(
-    path: Path, starts: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel, parts: BoundParts
-) -> Iterator[tuple[NDArray[np.int8], FloatArray, FloatArray]]:
-    """Yield for each start where its chains are, their means, and about the most that log Z of their phase can be.
-
-    First after a few sweeps, since chains leave a shallow phase once they are shaken; then after they were.
-    """
-    plain = replace(path, base=np.zeros(path.n), subgraph=None)
-    x = np.repeat(starts, CHAINS, axis=0)
-    ((x, _),) = relaxed(plain, x, FIRST_SWEEPS, 1, rng, parallel, parts)
-    x, mean, most = _looked_at(plain, x, 1, len(starts), rng, parallel, parts)
-    yield x.reshape(len(starts), CHAINS, -1), mean, most
-    for _ in range(SHAKES):
-        shaken = rng.random(x.shape) < SHARE_SHAKEN
-        x[shaken] = rng.choice(np.array([-1, 1], dtype=np.int8), int(shaken.sum()))
-        ((x, _),) = relaxed(plain, x, SWEEPS_PER_SHAKE, 1, rng, parallel, parts)
-    x, mean, most = _looked_at(plain, x, SWEEPS_PER_LOOK, len(starts), rng, parallel, parts)
-    yield x.reshape(len(starts), CHAINS, -1), mean, most
-
-
-def _looked_at(
-    path: Path,
-    x: NDArray[np.int8],
-    sweeps: int,
-    starts: int,
-    rng: np.random.Generator,
-    parallel: Parallel,
-    parts: BoundParts,
+    path: Path, x: NDArray[np.int8], times: int, rng: np.random.Generator, parallel: Parallel, parts: BoundParts
 ) -> tuple[NDArray[np.int8], FloatArray, FloatArray]:
-    """Return chains after some sweeps, the means of those of each start, and the most of their phases' log Z.
+    """Return for each start where its chains are, their means, and about the most that log Z of their phase can be.
+
+    There are 16 rows of ``x`` for each start. They are shaken so many times before, or swept a few times.
 
     A phase's log Z is its mean log-weight plus its entropy, which is at most that of independent spins of these means.
     """
+    plain, starts = replace(path, base=np.zeros(path.n), subgraph=None), len(x) // CHAINS
+    x = x.copy()
+    for _ in range(max(times, 1)):
+        if times:
+            shaken = rng.random(x.shape) < SHARE_SHAKEN
+            x[shaken] = rng.choice(np.array([-1, 1], dtype=np.int8), int(shaken.sum()))
+        ((x, _),) = relaxed(plain, x, SWEEPS_PER_SHAKE if times else FIRST_SWEEPS, 1, rng, parallel, parts)
     mean, relative, log_weight = np.zeros((starts, path.n)), np.zeros((starts, path.n)), np.zeros(starts)
-    for states, weights in relaxed(path, x, sweeps, LOOKS, rng, parallel, parts):
+    for states, weights in relaxed(plain, x, SWEEPS_PER_LOOK if times else 1, LOOKS, rng, parallel, parts):
         x = states
         mean += _means(x, starts) / LOOKS
         relative += _means(parts.relative(x), starts) / LOOKS
@@ -293,7 +291,7 @@ def _looked_at(
     up = np.clip(0.5 * (1.0 + relative), SUREST, 1.0 - SUREST)
     entropy = -(up * np.log(up) + (1.0 - up) * np.log1p(-up))
     kept = slice(None) if path.sides is None else path.sides.kept
-    return x, mean, log_weight + entropy[:, kept].sum(axis=1)
+    return x.reshape(starts, CHAINS, -1), mean, log_weight + entropy[:, kept].sum(axis=1)
 
 
 def _means(x: NDArray[np.int8], starts: int) -> FloatArray:
@@ -421,7 +419,8 @@ def _measured(
     best: Phase | None = None
     for share in SHARES_OF_FIELDS:
         base = share * np.arctanh(np.clip(mean, -SUREST_BASE, SUREST_BASE))
-        reached = pilot(replace(path, base=base, subgraph=None), max(PILOT_STATES, path.engine.together), rng, parallel)
+        begun, size = replace(path, base=base, subgraph=None), max(PILOT_STATES, path.engine.together)
+        reached = pilot(begun, size, rng, parallel, variance=VARIANCE_OF_PILOTS)
         number = cells.count if stays(reached.population, own, cells.count, LEFT) else None
         row = row_of(reached.population, own, number)
         phase = Phase(mean, reached, float(row.log_z[0, -1]), float(row.families[-1]), sources)

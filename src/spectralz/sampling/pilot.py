@@ -31,7 +31,7 @@ MOST_DEVIATION = 3.0
 # Once the time is up, steps grow by this factor.
 HURRY = 2.0
 # Halvings that find the length of a step.
-HALVINGS = 30
+HALVINGS = 12
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,8 @@ from spectralz.trust.judgment import Judgment
 # With a larger error scale the answer is not trusted: the scale is then of the order of the next corrections. Measured
 # by `benchmarks.trust` (docs/measurements/trust.md).
 LARGEST_ERROR = 0.1
+# The two phases of a ferromagnet are found; where there are more, as in linked copies of one, some were missed.
+MOST_PHASES = 2
 
 
 def judge_propagation(
@@ -60,7 +62,10 @@ def judge_propagation(
         why += f"; states that it missed may add {missed:.2g}: do not trust"
     if phases > 1 and not is_collective and not why:
         why = "; single couplings are strong, so it may have missed phases: do not trust"
+    if phases > MOST_PHASES and not why:
+        why = f"; where there are {phases} phases it may have missed others: do not trust"
     if not is_weak and not why:
         why = "; couplings are strong, so its error is not known: do not trust"
-    trusted = has_scale and scale <= LARGEST_ERROR and is_weak and (phases == 1 or is_collective)
+    has_all = phases == 1 or (is_collective and phases <= MOST_PHASES)
+    trusted = has_scale and scale <= LARGEST_ERROR and is_weak and has_all
     return Judgment(log_z, scale if has_scale else math.inf, trusted, why + contradiction)

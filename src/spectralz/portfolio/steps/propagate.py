@@ -49,6 +49,8 @@ def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterato
     if strength >= (policy.STRONGEST_EP if model.field.any() else policy.STRONGEST_EP_WITHOUT_FIELDS):
         yield answers.without(f"couplings are too strong for it: sqrt(sum_j J_ij^2) is {strength:.2g} on average", "ep")
         return
+    if model.n <= MANY_SPINS:
+        deadline = deadline.share(policy.EP_PART_OF_FEW)
     needed = policy.FEWEST_EP_STEPS * step_operations(model.n) / clock.OPERATIONS_PER_SECOND
     if needed <= policy.HOPELESS_EP_TIMES * deadline.seconds:  # otherwise not even worth timing
         needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(model.n)
@@ -76,6 +78,9 @@ def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Ite
     ):
         return
     if answers.trusts("ep") or answers.is_compressed(problem.tol):
+        return
+    if 2 * edges > policy.MOST_BP_DEGREE * model.n:
+        yield answers.without("the graph is too dense for it", "bp")
         return
     needed = operations_of_bp(model.n, edges, policy.FEWEST_BP_ITERATIONS) / clock.OPERATIONS_PER_SECOND
     if needed > deadline.seconds:

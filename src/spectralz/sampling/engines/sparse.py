@@ -133,6 +133,9 @@ class SparseChains(SpinBySpin):
         from spectralz.kernels.sampling.lanes import sweep_sparse
 
         x, random, path = self._x[chunk], self._random[chunk], self._path
+        if self._clusters_from == math.inf:
+            energies[chunk] = sweep_sparse(x, random, at, sweeps, path)
+            return
         is_slow = at >= self._clusters_from
         edges = sorted({0, *(np.flatnonzero(is_slow[1:] | is_slow[:-1]) + 1).tolist(), len(at)})
         for begin, end in pairwise(edges):  # points with clusters one by one, those without together
