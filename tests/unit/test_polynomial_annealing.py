@@ -20,7 +20,7 @@ from spectralz.sampling.heavy.crossing import best_of_both, regions_of
 from spectralz.sampling.heavy.pool import state_pool
 from spectralz.sampling.heavy.quench import fields, quench
 from spectralz.sampling.heavy.search import by_search, rounding_of
-from spectralz.sampling.parities import satisfying_states
+from spectralz.sampling.proposals import satisfying_states
 from spectralz.sampling.path import from_coins, from_subgraph, path_to
 from spectralz.sampling.run import anneal, anneal_many
 from spectralz.sampling.spread import crew_for
@@ -274,8 +274,7 @@ def test_pairs_within_terms():
 
 def test_parities_that_a_state_satisfies_are_found_by_elimination():
     model, hidden = planted(150, 220, 0.9, seed=1)
-    starts = np.random.default_rng(2).choice(np.array([-1, 1], dtype=np.int8), size=(3, 150))
-    x = satisfying_states(model, starts, np.random.default_rng(1))
+    x = np.array(satisfying_states(model, 3, np.random.default_rng(1)))
     assert model.log_weight(x) == pytest.approx(220 * 0.9)
     assert model.log_weight(hidden) == pytest.approx(220 * 0.9)
 
@@ -283,10 +282,17 @@ def test_parities_that_a_state_satisfies_are_found_by_elimination():
 def test_strong_terms_are_satisfied_before_weak_ones():
     """Frustrated: the product of all four is -1. Only the weakest gives way."""
     model = sz.Polynomial({(0, 1, 2): 3.0, (0, 1, 3): 2.0, (2, 3): -1.0, (4,): -0.5, (5, 6, 7): -1e-3}, n=9)
-    starts = np.ones((2, 9), dtype=np.int8)
-    x = satisfying_states(model, starts, np.random.default_rng(1))
+    x = np.array(satisfying_states(model, 8, np.random.default_rng(1)))
     assert model.log_weight(x) == pytest.approx(3.0 + 2.0 - 1.0 + 0.5 + 1e-3)
-    assert (x[:, 8] == 1).all()  # no term knows it
+    assert set(x[:, 8].tolist()) == {-1, 1}  # no term knows it
+
+
+def test_of_equally_strong_terms_another_one_gives_way_each_time():
+    model = sz.Polynomial({(0, 1, 2): 1.0, (0, 1, 3): 1.0, (2, 3): -1.0}, n=4)
+    x = np.array(satisfying_states(model, 40, np.random.default_rng(1)))
+    assert model.log_weight(x) == pytest.approx(1.0)
+    violated = {(x[r, 0] * x[r, 1] * x[r, 2] < 0, x[r, 0] * x[r, 1] * x[r, 3] < 0) for r in range(40)}
+    assert violated == {(True, False), (False, True), (False, False)}
 
 
 def test_a_hidden_state_of_parities_is_not_missed():

@@ -9,7 +9,7 @@ import pytest
 
 import spectralz as sz
 from spectralz.sampling import symmetries
-from spectralz.sampling.symmetries import images_of, null_space, symmetric_sets
+from spectralz.sampling.symmetries import images_of, symmetric_sets
 from tests.reference.states import all_states
 
 
@@ -24,30 +24,6 @@ def symmetries_by_enumeration(model):
     return {
         tuple(signs) for signs in every.tolist() if np.allclose(model.log_weight(every * signs), weight, atol=1e-12)
     }
-
-
-# ---------------------------------------------------------------------------------------------------- the null space
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_the_null_space_is_that_of_enumeration(seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 9))
-    rows = rng.integers(2**n, size=int(rng.integers(0, n + 3))).tolist()
-    literal = {v for v in range(2**n) if all((v & row).bit_count() % 2 == 0 for row in rows)}
-    basis = null_space(rows, n)
-    spanned = {0}
-    for vector in basis:
-        spanned |= {other ^ vector for other in spanned}
-    assert spanned == literal
-    assert len(spanned) == 2 ** len(basis)  # and so they are independent
-
-
-def test_rows_that_say_nothing_and_everything():
-    assert sorted(null_space([], 3)) == [1, 2, 4]
-    assert sorted(null_space([0, 0], 2)) == [1, 2]
-    assert null_space([1, 2, 4], 3) == []
-    assert null_space([0b111] * 5, 1) == []
 
 
 # -------------------------------------------------------------------------------------------------------- the images

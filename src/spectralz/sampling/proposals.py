@@ -15,10 +15,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from spectralz._support import clock
-from spectralz.model import Polynomial
 from spectralz.parts.leading import collective_directions, leading_directions
 from spectralz.sampling.heavy.quench import quench
-from spectralz.sampling.parities import satisfying_states
+from spectralz.sampling.modulo_two import bits_of, eliminated, equations_of, satisfied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,6 +45,8 @@ WIDE_GAP, MOST_GAPS, MOST_ENTRIES, FEWEST_SPINS, MOST_PARTS = 0.4, 3, 2_000_000,
 STATES_PER_BLOCK = 2
 # Heavy states of each population, quenched random states, states of other populations, and states that satisfy terms.
 HEAVY, RANDOM, OF_OTHERS, SATISFYING = 2, 16, 6, 4
+# Terms are satisfied if all of them, times spins and states, are at most so many.
+MOST_BITS = 1e7
 # So many proposals come before those of other populations.
 FIRST = 16
 # A block of phases that was recombined has at least so many spins.
@@ -68,9 +69,7 @@ def first_proposals(
     heavy = _heavy(model, [ordinary, *others])
     starts += [(f"heavy {k}", x) for k, x in enumerate([*heavy, *-heavy])]
     starts += [(f"random {k}", x) for k, x in enumerate(_coins(RANDOM, path.n, rng))]
-    if isinstance(model, Polynomial):
-        satisfying = satisfying_states(model, _coins(SATISFYING, path.n, rng), rng)
-        starts += [(f"parities {k}", x) for k, x in enumerate(satisfying)]
+    starts += [(f"parities {k}", x) for k, x in enumerate(satisfying_states(model, SATISFYING, rng))]
     of_others = [
         (frozenset([f"population {k}, state {r}"]), x)
         for k, population in enumerate(others)
@@ -155,6 +154,27 @@ def _along_directions(
             if block.sum() < 0.8 * model.n:
                 for k, x in enumerate(some[:STATES_PER_BLOCK]):
                     yield f"{name} times {sign:g} within state {k}", np.where(block, along, x)
+
+
+def satisfying_states(model: Model, count: int, rng: np.random.Generator) -> list[NDArray[np.int8]]:
+    """Return states in which the terms of a model have the right signs, strong ones first; none if that takes long.
+
+    A term that contradicts those before it is left out. Equally strong ones come in an order of its own for each state:
+    where not all can be satisfied, there are as many phases as ways to leave one out. Spins that the terms leave free
+    are drawn at random.
+    """
+    bits = count * model.n * (model.higher.number + model.edge_count)
+    if not model.higher.number or bits > MOST_BITS:
+        return []
+    clock.charge(float(bits))
+    rows, weights = equations_of(model)
+    states = []
+    for _ in range(count):
+        order = np.lexsort((rng.random(len(rows)), -np.abs(weights)))
+        random = int.from_bytes(rng.bytes(model.n // 8 + 1), "little")
+        minus = bits_of(satisfied(eliminated((rows[k] for k in order.tolist()), model.n), random), model.n)
+        states.append(np.where(minus, -1, 1).astype(np.int8))
+    return states
 
 
 def directions_of_states(population: Population, rng: np.random.Generator) -> list[FloatArray]:

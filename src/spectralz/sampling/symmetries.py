@@ -6,7 +6,6 @@ matrix of terms x spins over two elements: all spins of a model without fields, 
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +13,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from spectralz._support import clock
+from spectralz.sampling.modulo_two import equations_of, null_space
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from spectralz.model import Model
@@ -36,10 +34,10 @@ def images_of(model: Model) -> NDArray[np.int8]:
 
 def symmetric_sets(model: Model) -> list[NDArray[np.bool_]]:
     """Return sets of spins that generate the symmetries of a model, the largest first."""
+    if model.higher.number:
+        return _of_terms(model)
     edges, weight = model.edges()
     edges = edges[weight != 0.0]
-    if model.higher.number:
-        return _of_terms(model, edges)
     graph = sp.coo_array((np.ones(len(edges)), edges.T), shape=(model.n, model.n))
     _, member = connected_components(graph, directed=False)
     has_field = np.bincount(member, weights=model.field != 0.0) > 0.0
@@ -49,36 +47,9 @@ def symmetric_sets(model: Model) -> list[NDArray[np.bool_]]:
     return [member == k for k in free]
 
 
-def _of_terms(model: Model, edges: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
-    if model.n > MOST_SPINS or model.higher.number + len(edges) > MOST_TERMS:
+def _of_terms(model: Model) -> list[NDArray[np.bool_]]:
+    if model.n > MOST_SPINS or model.higher.number + model.edge_count > MOST_TERMS:
         return []
-    scopes = [(int(i),) for i in np.flatnonzero(model.field)] + [tuple(edge) for edge in edges.tolist()]
-    scopes += [scope for scope, weight in model.higher.items() if weight != 0.0]
-    rows = [sum(1 << i for i in scope) for scope in scopes]
+    rows, _ = equations_of(model)
     clock.charge(float(len(rows) * model.n))
-    null = null_space(rows, model.n)
-    sets = [np.array([vector >> i & 1 for i in range(model.n)], dtype=np.bool_) for vector in null]
-    return sorted(sets, key=lambda turned: -int(turned.sum()))
-
-
-def null_space(rows: Sequence[int], n: int) -> list[int]:
-    """Return a basis of the vectors of n bits that have an even number of bits in common with each row."""
-    pivots: dict[int, int] = {}  # the row by its highest bit
-    for row in rows:
-        left = row
-        while left and (top := left.bit_length() - 1) in pivots:
-            left ^= pivots[top]
-        if left:
-            pivots[left.bit_length() - 1] = left
-            if len(pivots) == n:
-                return []
-    order = sorted(pivots)
-    for top in order:  # no row keeps the pivot of another
-        pivots[top] = reduce(
-            lambda row, low: row ^ pivots[low] if row >> low & 1 else row, order[: order.index(top)][::-1], pivots[top]
-        )
-    return [
-        sum((1 << top for top, row in pivots.items() if row >> free & 1), 1 << free)
-        for free in range(n)
-        if free not in pivots
-    ]
+    return sorted(null_space(rows, model.n), key=lambda turned: -int(turned.sum()))

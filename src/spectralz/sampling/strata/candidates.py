@@ -20,7 +20,7 @@ from spectralz.parts.leading import collective_directions
 from spectralz.sampling.heavy.pool import fill, search, state_pool
 from spectralz.sampling.heavy.quench import quench
 from spectralz.sampling.heavy.state_space import distinct
-from spectralz.sampling.parities import satisfying_states
+from spectralz.sampling.proposals import satisfying_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,8 +128,8 @@ def satisfying_candidates(
     most = max(min(most, SATISFYING), 0)
     if most < 1 or not isinstance(path.model, Polynomial):
         return []
-    random = rng.choice(np.array([-1, 1], dtype=np.int8), size=(int(most), path.n))
-    return _heaviest_and_others(path, satisfying_states(path.model, random, rng), tried, most, parallel)
+    states = np.array(satisfying_states(path.model, int(most), rng), dtype=np.int8).reshape(-1, path.n)
+    return _heaviest_and_others(path, states, tried, most, parallel)
 
 
 def heavy_candidates(
