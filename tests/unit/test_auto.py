@@ -19,7 +19,6 @@ from spectralz.methods.base import Outcome
 from spectralz.portfolio import auto, bounders, policy, schedule
 from spectralz.portfolio.answers import Answers
 from spectralz.portfolio.components import added, error_of_sum
-from spectralz.portfolio.steps import propagate
 from tests.helpers import (
     answer,
     bracket,
@@ -238,15 +237,13 @@ def test_a_machine_too_slow_for_annealing_says_so(clock):
     assert "middle" in result.status
 
 
-def test_expectation_propagation_is_left_out_where_it_would_take_too_long(monkeypatch):
-    model = sz.generators.complete(12, 0.1, seed=0)
-    for seconds, is_run in (
-        (0.05, True),
-        (0.15, False),
-    ):  # a step; half of a second is its share, of six steps at least
-        monkeypatch.setattr(propagate, "_seconds_of_ep_step", lambda n, seconds=seconds: seconds)
-        result = sz.log_z(model, exclude=["exact", *bounders.BOUNDERS], budget=1)
-        assert (rows_of(result)["ep"].verdict != "not run") == is_run
+@pytest.mark.parametrize(("n", "work", "is_run"), [(300, 4e9, True), (300, 4e8, False), (700, 4e9, True)])
+def test_expectation_propagation_is_left_out_where_it_would_take_too_long(n, work, is_run):
+    """Up to 500 spins populations do as well, and it gets a tenth of the work; beyond that half."""
+    model = sz.generators.sk(n, 0.3, seed=0)
+    result = sz.log_z(model, exclude=["exact", "annealing", "states", *bounders.BOUNDERS], work=work)
+    assert (rows_of(result)["ep"].verdict != "not run") == is_run
+    assert is_run or "a few steps would take" in rows_of(result)["ep"].why
 
 
 @pytest.mark.parametrize(

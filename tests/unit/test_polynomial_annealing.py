@@ -20,8 +20,8 @@ from spectralz.sampling.heavy.crossing import best_of_both, regions_of
 from spectralz.sampling.heavy.pool import state_pool
 from spectralz.sampling.heavy.quench import fields, quench
 from spectralz.sampling.heavy.search import by_search, rounding_of
-from spectralz.sampling.proposals import satisfying_states
 from spectralz.sampling.path import from_coins, from_subgraph, path_to
+from spectralz.sampling.proposals import satisfying_states
 from spectralz.sampling.run import anneal, anneal_many
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.strata.candidates import strongest_forest

@@ -59,11 +59,8 @@ MOST_POINTS, FEWEST_POINTS_BOTH_WAYS = 1_000_000, 4
 # do as well. It is not run if sqrt(sum_j J_ij^2) is this or more on average, where it is never trusted
 # (``trust/propagation.py``), or, without fields, hardly ever.
 EP_SHARE, EP_PART_OF_FEW, STRONGEST_EP, STRONGEST_EP_WITHOUT_FIELDS = 0.5, 0.2, 1.0, 0.9
-# The fewest steps that are worthwhile. A step is timed with at most this many spins, or with more if it has one
-# factorization.
-FEWEST_EP_STEPS, TIMED_EP_SPINS, TIMED_EP_SPINS_OF_MANY = 6.0, 300, 600
-# It is not even timed if the predicted operations of those steps take this many times its share.
-HOPELESS_EP_TIMES = 10.0
+# The fewest steps that are worthwhile.
+FEWEST_EP_STEPS = 6.0
 # Messages miss a phase that mirrors their own or is equally heavy: log 2 is twice this error.
 LEAST_BP_ERROR = 0.35
 # If ep does not trust itself or was not run, belief propagation gets this share of what is left, provided that the

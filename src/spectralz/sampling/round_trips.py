@@ -18,6 +18,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.populations import Run, variance_of
+from spectralz.sampling.spread import spread_runs
 from spectralz.sampling.sweeps import neighbors, operations, parts_of_path
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _relaxed(engine: Engine, chains: Chains, count: int, sweeps: int) -> FloatAr
     return np.asarray(-back[0])
 
 
-def there_and_back_many(
+def there_and_back_in_parts(
     crew: Crew,
     path: Path,
     points: FloatArray,
@@ -169,10 +170,7 @@ def there_and_back_many(
     ordered: NDArray[np.int8] | None = None,
     tell: Callable[[float], None] = lambda _: None,
 ) -> RoundTrip:
-    """Take ``count`` times ``size`` states to the model and back: by the workers, or all together in this process."""
-    if crew.workers and count > 1:
-        work = partial(there_and_back, path, points, size, ordered=ordered)
-        trips = list(crew.workers.results(work, rng.spawn(count), tell))
-        if trips:
-            return RoundTrip.joined(trips)
-    return there_and_back(path, points, size * count, rng, ordered=ordered, parallel=crew.parallel, tell=tell)
+    """Take ``count`` times ``size`` states to the model and back, in threads or by the workers."""
+    work = partial(there_and_back, path, points, size, ordered=ordered)
+    cost = operations(path.engine, round((2.0 + RELAXING_SHARE) * len(points)), size)
+    return RoundTrip.joined(list(spread_runs(crew, path, work, size, count, cost, rng, tell)))

@@ -30,7 +30,7 @@ from spectralz.sampling.plan import LEAST_POINTS, Survey, seconds_per_point, sec
 from spectralz.sampling.plan import SWEEPS as SURVEY_SWEEPS
 from spectralz.sampling.population import Population
 from spectralz.sampling.populations import marginals_of
-from spectralz.sampling.round_trips import there_and_back_many
+from spectralz.sampling.round_trips import there_and_back_in_parts
 from spectralz.sampling.symmetries import images_of
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
 
@@ -60,9 +60,8 @@ def both_ways(problem: Problem, deadline: Deadline, crew: Crew, answers: Answers
     spacing = _surveyed(path, deadline, crew, rng)
     directions = leading_directions(model.storage)
     ordered = _ordered_states(path, directions) if directions else None
-    count = crew.workers.count if crew.workers and not clock.counts_operations() else 1
-    size = max(path.engine.together * policy.FEWEST_RUNS // count, 1)
-    seconds = max(seconds_per_point(path, size, parallel=crew.parallel), policy.TICK)
+    size, count = path.engine.together, policy.FEWEST_RUNS
+    seconds = max(seconds_per_point(path, count * size, parallel=crew.parallel), policy.TICK)
     affordable = policy.NEXT_ROUND_SHARE * deadline.left / (seconds * policy.BOTH_WAYS_TIMES)
     points = spacing.spaced(
         int(np.clip(affordable, policy.FEWEST_POINTS_BOTH_WAYS, policy.MOST_POINTS)), policy.FEWEST_POINTS_BOTH_WAYS
@@ -71,7 +70,7 @@ def both_ways(problem: Problem, deadline: Deadline, crew: Crew, answers: Answers
     def tell(_: float) -> None:
         report("annealing", deadline.done)
 
-    trip = there_and_back_many(crew, path, points, size, count, rng, ordered=ordered, tell=tell)
+    trip = there_and_back_in_parts(crew, path, points, size, count, rng, ordered=ordered, tell=tell)
     outcome = _outcome_of_trip(problem, trip, len(points), _missed(path, trip, deadline, crew, rng))
     run = trip.as_run()
     answer = Answer(

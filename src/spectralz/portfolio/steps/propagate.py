@@ -6,11 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from spectralz._support import clock
 from spectralz._support.options import bytes_in_words
-from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError
 from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropagation, operations_of_bp
 from spectralz.methods.expectation_propagation import ExpectationPropagation
@@ -52,9 +49,7 @@ def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterato
     if model.n <= MANY_SPINS:
         deadline = deadline.share(policy.EP_PART_OF_FEW)
     needed = policy.FEWEST_EP_STEPS * step_operations(model.n) / clock.OPERATIONS_PER_SECOND
-    if needed <= policy.HOPELESS_EP_TIMES * deadline.seconds:  # otherwise not even worth timing
-        needed = policy.FEWEST_EP_STEPS * _seconds_of_ep_step(model.n)
-    if needed > deadline.seconds:
+    if needed > deadline.left:
         words = clock.in_words(needed), clock.in_words(deadline.seconds)
         yield answers.without(f"a few steps would take about {words[0]}, and its share has {words[1]} left", "ep")
         return
@@ -121,23 +116,3 @@ def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:
         status=Status(words, converged=outcome.status.converged),
         details={**outcome.details, "loops": loops.signed, "loops_variance": loops.variance},
     )
-
-
-def _seconds_of_ep_step(n: int) -> float:
-    """Predict the time of one step of expectation propagation from a measured step with fewer spins."""
-    from spectralz.kernels.expectation_consistency import inverse_in_place, point_at
-
-    has_many = n > MANY_SPINS
-    few = min(n, policy.TIMED_EP_SPINS_OF_MANY if has_many else policy.TIMED_EP_SPINS)
-    zero, coupling = np.zeros(few), np.full((few, few), 0.1 / max(few, 1))
-    times = []
-    with using_threads(None, NO_MATRICES):  # small matrices are slower with several threads
-        for _ in range(4 if has_many else 2):  # the first one may have to load libraries
-            began = clock.now()
-            if has_many:  # a step has one factorization
-                inverse_in_place(np.eye(few) + coupling)
-            else:
-                point_at(zero, coupling, zero)
-            clock.charge(step_operations(few))
-            times.append(clock.now() - began)
-    return min(times) * step_operations(n) / step_operations(few)
