@@ -1,6 +1,6 @@
 """Linear algebra over two elements: which states turn without a change of weight, and which satisfy terms.
 
-An equation is an integer. Its bit 0 says whether the number of spins -1 in it is odd, bit i + 1 whether spin i is in it.
+An equation is an integer: its bit 0 says whether the number of spins -1 in it is odd, bit i + 1 whether it has spin i.
 """
 
 from __future__ import annotations

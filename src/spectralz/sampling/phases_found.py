@@ -61,8 +61,8 @@ BETTER, LOG_WORTH_MORE = 4.0, -3.5
 # A population has met what holds this share of its weight. Once pilots of so many other valleys found no more than it
 # did, those where it has a few families are known too, or enough if it has missed any.
 MOST_OF_ALL, KNOWN_VALLEYS, FEW_THERE = 0.5, 4, 3.0
-# States of the pilots of a phase, the relative variance of the weights of their steps, and the shares of its fields that
-# the two of them begin from. The first may be wrong by so many nats.
+# States of the pilots of a phase, the relative variance of the weights of a step, and the shares of its fields that the
+# two of them begin from. The first may be wrong by so many nats.
 PILOT_STATES, VARIANCE_OF_PILOTS, SHARES_OF_FIELDS, UNSURE = 128, 0.1, (1.0, 0.3), 1.5
 # A pilot with more families per state is good enough.
 MANY = 0.25
