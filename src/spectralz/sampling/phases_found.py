@@ -55,9 +55,9 @@ DEVIATIONS, SUREST_CENTER = 2.0, 0.9
 STAYING = 0.5
 # A population misses a phase if it finds less there than the phase's pilot by so many of their joint errors.
 MISSED = 3.0
-# A phase that the population knows, but by few families, is measured too if its pilot finds so many times as many with
-# the same work, and it holds at least this share of Z, as a logarithm.
-BETTER, LOG_WORTH_MORE = 4.0, -3.5
+# A phase that the population knows, but by few families, is measured too if its pilot finds so many, so many times as
+# many with the same work, and it holds at least this share of Z, as a logarithm.
+FEWEST_BETTER, BETTER, LOG_WORTH_MORE = 10.0, 4.0, -3.5
 # A population has met what holds this share of its weight. Once pilots of so many other valleys found no more than it
 # did, those where it has a few families are known too, or enough if it has missed any.
 MOST_OF_ALL, KNOWN_VALLEYS, FEW_THERE = 0.5, 4, 3.0
@@ -86,7 +86,7 @@ class Phase:
     def is_better_than(self, there: There, missing: Missing) -> bool:
         """Return whether the same work finds many more families there from this phase than by the population."""
         own = self.families / (self.pilot.population.size * len(self.pilot.points) * self.pilot.sweeps)
-        return self.families >= missing.enough and own > BETTER * there.families / (
+        return self.families >= FEWEST_BETTER and own > BETTER * there.families / (
             missing.ordinary.size * missing.steps
         )
 
