@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 
 import spectralz as sz
 from spectralz._support.deadline import Deadline
+from spectralz.sampling import phases_found
 from spectralz.sampling.bound_parts import bound_parts
 from spectralz.sampling.cells import Cells
 from spectralz.sampling.engines.protocol import one_after_the_other
@@ -159,9 +160,9 @@ def test_chains_stay_in_a_phase_and_bound_its_weight():
     up = known.signs.astype(np.int8)
     along = np.where(known.model.field >= 0.0, 1, -1).astype(np.int8)
     cells = Cells(np.zeros((1, 60)), np.ones((1, 60), np.int8), np.zeros(1, dtype=np.int64))
-    seen = list(chains(path, np.array([up, -up, along]), rng, one_after_the_other, bound_parts(known.model)))
-    assert len(seen) == 2  # before and after they are shaken
-    for states, mean, most in seen:
+    starts, parts = np.repeat([up, -up, along], 16, axis=0), bound_parts(known.model)
+    for times in (0, 4):  # as they are, and after they were shaken
+        states, mean, most = chains(path, starts, times, rng, one_after_the_other, parts)
         assert states.shape == (3, 16, 60)
         assert mean @ known.signs / 60.0 == pytest.approx([1.0, -1.0, 0.0], abs=0.1)
         for bound, log_weight in zip(most, (known.up, known.up, known.between), strict=True):
@@ -181,15 +182,35 @@ def test_chains_stay_together_if_most_of_them_are_where_their_means_are():
 
 def test_what_chains_bound_is_exact_for_independent_spins():
     field = np.array([0.5, -1.0, 0.3, 2.0, 0.0])
-    starts = np.tile(np.ones((1, 5), np.int8), (200, 1))
+    starts = np.ones((16 * 200, 5), np.int8)
     model = sz.Ising(field)
-    *_, (_, mean, most) = chains(
-        from_coins(model), starts, np.random.default_rng(4), one_after_the_other, bound_parts(model)
+    _, mean, most = chains(
+        from_coins(model), starts, 4, np.random.default_rng(4), one_after_the_other, bound_parts(model)
     )
     assert mean.mean(axis=0) == pytest.approx(np.tanh(field), abs=0.02)
     # log Z = E + entropy; means of 256 looks each make the entropy smaller by about n / (2 * 256).
     log_z = np.log(2.0 * np.cosh(field)).sum()
     assert most.mean() == pytest.approx(log_z, abs=0.03)
+
+
+def test_chains_are_shaken_only_where_they_do_not_stay_together(monkeypatch):
+    """Three proposals lie in phases, and one between two of them, from where its chains leave."""
+    known = coexisting(n=60)
+    missing, rng = missing_of(from_fields(known.model, known.model.field), seed=1)
+    up = known.signs.astype(np.int8)
+    states = {"up": up, "down": -up, "random": rng.choice(np.array([-1, 1], np.int8), 60)}
+    shaken, plain = [], phases_found.chains
+
+    def watched(path, x, times, *others):
+        shaken.append((times, len(x) // 16))
+        return plain(path, x, times, *others)
+
+    monkeypatch.setattr(phases_found, "chains", watched)
+    batch = [(frozenset([name]), state) for name, state in states.items()]
+    done = phases_found._tried(phases_found.Search(), missing, batch, rng, one_after_the_other)
+    assert shaken == [(0, 3), (4, 1)]
+    assert {name for phase in done.phases for name in phase.sources} >= {"up", "down"}
+    assert done.tried == 3
 
 
 def test_the_cost_of_a_proposal_is_that_of_its_sweeps():
