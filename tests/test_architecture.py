@@ -98,7 +98,7 @@ def test_a_folder_has_at_most_25_files():
 def solve_a_glass():
     """Answer for a glass with so little work that it cannot be trusted."""
     with pytest.warns(sz.errors.InaccurateWarning):
-        return sz.log_z(sz.generators.sk(100, 1.0, 0), exclude=["exact"], work=1e8, threads=1)
+        return sz.log_z(sz.generators.sk(100, 1.0, 0), exclude=["exact"], work=2e7, threads=1)
 
 
 def test_a_glass_is_twelve_calls_into_other_files_away_from_its_kernel(monkeypatch):
@@ -134,7 +134,7 @@ def test_a_glass_runs_functions_of_few_files():
         sz.log_z(model, **options)
     finally:
         sys.setprofile(before)
-    assert len(files) <= 73, f"{len(files)} files: {', '.join(sorted(files))}"
+    assert len(files) <= 74, f"{len(files)} files: {', '.join(sorted(files))}"
 
 
 def imported_by(code: str) -> set[str]:

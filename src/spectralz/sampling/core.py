@@ -473,8 +473,8 @@ def run_of(work: Work, coefficients: FloatArray) -> Run:
     A population that stays at one image of its cell stands for all of them: its states there are turned at random.
     """
     assert work.cells is not None
-    images, scale = work.cells.images, work.counted[0][0].mean_log_z
     counted = [(work.bases[k].own, p) for k, ps in enumerate(work.counted) for p in ps]
+    images, scale = work.cells.images, max(p.mean_log_z for _, p in counted)
     states, weights, families, groups, begin, group = [], [], [], [], 0, 0
     for c, (own, p) in zip(coefficients, counted, strict=True):
         cell, image = work.cells.places(p.x)

@@ -16,8 +16,10 @@ import numpy as np
 
 from spectralz._support import clock, deadline
 from spectralz._support.progress import report
+from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.sampling.cells import row_of, stays
 from spectralz.sampling.pilot import Pilot, pilot
+from spectralz.sampling.populations import ROUNDINGS
 from spectralz.sampling.proposals import first_proposals, recombined
 
 if TYPE_CHECKING:
@@ -342,6 +344,7 @@ class There:
         if there.families < 1.0:
             return due >= FEW_THERE or share > MOST_OF_ALL
         error = math.sqrt(1.0 / max(there.families, due) + 1.0 / max(self.families, 1.0))
+        error = math.hypot(error, ROUNDINGS * UNIT_ROUNDOFF * self.log_weight)
         return self.log_weight - there.log_weight > MISSED * error
 
 

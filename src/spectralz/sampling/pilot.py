@@ -30,8 +30,8 @@ VARIANCE, FEWEST_POINTS = 0.03, 24
 MOST_DEVIATION = 3.0
 # Once the time is up, steps grow by this factor.
 HURRY = 2.0
-# Halvings that find the length of a step.
-HALVINGS = 12
+# The length of a step is right once the logarithm of the variance is this close, and found in at most so many tries.
+CLOSE, MOST_TRIES, TINY = 1e-6, 60, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,19 +121,22 @@ def _one(point: float) -> FloatArray:
 
 def longest_step(slope: FloatArray, share: FloatArray, variance: float) -> float:
     """Return the longest step of up to 1 on which weights exp(step * slope) have a relative variance up to a limit."""
+    slope, share = slope[share > 0.0], share[share > 0.0]
     above = slope - slope.max()
 
-    def is_too_long(step: float) -> bool:
-        weight = np.exp(step * above)
+    def excess(log_step: float) -> float:
+        """Return by how much the log of the variance exceeds that of the limit."""
+        weight = np.exp(math.exp(log_step) * above)
         mean = float(share @ weight)
-        return bool(share @ (weight - mean) ** 2 > variance * mean**2)
+        return math.log(max(float(share @ (weight - mean) ** 2) / (variance * mean**2), TINY))
 
-    low, high = 0.0, 1.0
-    if not is_too_long(high):
-        return high
-    scale = max(-float(above.min()), 1.0)  # in logs: steps for huge energies are tiny
-    low, high = -math.log(scale) - 10.0, 0.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if is_too_long(math.exp(middle)) else (middle, high)
-    return math.exp(low)
+    low, high = -math.log(max(-float(above.min()), 1.0)) - 10.0, 0.0  # in logs: steps for huge energies are tiny
+    here = high
+    for _ in range(MOST_TRIES):
+        more = excess(here)
+        if abs(more) < CLOSE or (here == 0.0 and more < 0.0):
+            break
+        low, high = (low, here) if more > 0.0 else (here, high)
+        here -= 0.5 * more  # the variance grows as the square of a short step
+        here = here if low < here < high else 0.5 * (low + high)
+    return math.exp(here)

@@ -31,6 +31,7 @@ def contradicted(evidence: SamplingEvidence, rules: Rules = RULES) -> list[tuple
         most = int(able[np.argmax(totals[able, k])])
         for g in map(int, np.flatnonzero(evidence.coefficients[:, k] > 0.0)):
             error = math.sqrt(1.0 / families[most, k] + 1.0 / max(families[g, k], 1.0))
+            error = with_rounding(error, float(totals[most, k]))
             if g != most and totals[most, k] - totals[g, k] > rules.contradiction * error:
                 lost.append((g, k))
     return lost
