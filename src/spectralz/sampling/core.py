@@ -358,7 +358,7 @@ def look_for_phases(work: Work) -> Work:
         ordinary,
         [p.population for p in work.others],
         top,
-        limits.enough,
+        limits.enough * _share_so_far(work),
         limits.light,
         limits.most_phases,
         bound_parts(work.model),
@@ -383,6 +383,12 @@ def look_for_phases(work: Work) -> Work:
         work, bases=(*work.bases, *bases), counted=(*work.counted, *((),) * len(bases)), cells=cells, found=found
     )
     return _shared_out(work)
+
+
+def _share_so_far(work: Work) -> float:
+    """Return which share of all states from the ordinary base has been counted, if no phase is found."""
+    rest = 0.0 if work.limits.layout is not None else (1.0 - LONGEST_SEARCH) * work.left
+    return work.spent / (work.spent + rest)
 
 
 def _shared_out(work: Work) -> Work:

@@ -146,7 +146,8 @@ class Missing:
     top
         The largest log Z found so far.
     enough
-        A population has met a phase if it has so many families there.
+        A population has met a phase if it has so many families there; fewer, if it is only a part of what will be
+        counted.
     light
         Phases lighter than Z by more nats than this are left out.
     parts
