@@ -6,9 +6,9 @@ acceptance ratios between neighboring rungs (Bennett 1976). Each kind of model g
 on one seed, out of a few; other seeds are counted. ``auto`` runs without the methods that could give the truth.
 
 For each model the table has the rms error of each program, and that of ``auto`` over the best rival's, cut to
-[.1, 10]. The truth is a sum or a formula, or else a long run: ``--reference`` makes these and prints them, to be kept
-in REFERENCES. A model without either is skipped. ``--models`` takes parts of names, or kinds. All of it with 16 seeds
-takes about two hours on two cores.
+[.1, 10]. The truth is a sum or a formula, or else a population of 10^5 states on a GPU (``textbook_references.py``),
+kept in REFERENCES. A model without either is skipped. ``--models`` takes parts of names, or kinds. All of it with 16
+seeds takes about two hours on two cores.
 """
 
 from __future__ import annotations
@@ -43,15 +43,39 @@ EXCLUDED = ("exact", "quadrature", "mps")
 RBM_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "rbm"
 # The seed of all models; the one that settings are chosen on, the first that counts.
 MODEL_SEED, TUNING_SEED, FIRST_SEED = 7100, 0, 1
-# log Z and its error where nothing computes it. `python -m benchmarks.textbook --reference` prints the entries that are
-# missing. Those of the files are long runs on a device, told by the README beside them.
+# log Z and its error where nothing computes it, by populations of 131,072 states on a GPU (`textbook_references.py`;
+# several seeds, weighted by their errors). Those of the files are told by the README beside them.
 REFERENCES: dict[str, tuple[float, float]] = {
     "mnist_784x100": (380.196, 0.025),
     "mnist_784x500_cd25": (451.253, 0.017),
+    "complete(50, 0.5)": (143.9284, 0.0006),
+    "complete(50, 4.0)": (1132.5729, 0.0010),
+    "complete(100, 1.0)": (840.5003, 0.0016),
+    "complete(100, 2.0)": (1673.4720, 0.0020),
+    "complete(100, 4.0)": (3340.7845, 0.0021),
+    "complete(200, 1.0)": (2406.6251, 0.0041),
+    "complete(200, 4.0)": (9602.5506, 0.0055),
+    "complete(400, 0.5)": (3449.9814, 0.0079),
+    "sk(100, 1.0)": (92.7396, 0.0006),
+    "sk(100, 2.0)": (150.5851, 0.0010),
+    "sk(200, 1.5)": (240.9602, 0.0015),
+    "sk(200, 3.0)": (440.1409, 0.0023),
+    "sk(500, 1.0)": (471.6000, 0.0033),
+    "sk(500, 2.0)": (785.1235, 0.0042),
+    "spin_glass_3d(6, 1.5)": (554.3003, 0.0033),
+    "spin_glass_3d(8, 0.8)": (741.7202, 0.0043),
+    "spin_glass_3d(8, 1.5)": (1321.7851, 0.0100),
+    "spin_glass_3d(10, 1.0)": (1753.0284, 0.0110),
+    "glass(16, 1.5, True)": (530.1359, 0.0073),
+    "glass(24, 1.0, True)": (820.2600, 0.0050),
+    "random_regular(200, 3, 2.0)": (455.1544, 0.0034),
+    "random_regular(200, 6, 0.8)": (286.6775, 0.0017),
+    "random_regular(400, 4, 1.0)": (564.7476, 0.0034),
+    "hopfield(100, 8, 1.5)": (90.3476, 0.0006),
+    "hopfield(200, 20, 2.0)": (241.0199, 0.0014),
+    "rbm(100, 50, 0.3)": (276.4136, 0.0018),
+    "rbm(100, 100, 0.5)": (751.2929, 0.0022),
 }
-# A reference takes so many times the seconds of an answer, in so many runs of `auto` and of population annealing.
-REFERENCE_TIMES, REFERENCE_RUNS = 20.0, 4
-REFEREES: dict[str, dict[str, int]] = {"auto": {}, "population": {"sweeps": 4}}
 RATIOS = (0.1, 10.0)
 # States of the pilots of rivals, the largest spread of log-weights in one of their steps, and floats of a population.
 PILOT_STATES, PILOT_SPREAD, MOST_FLOATS = 64, 1.0, 2e7
@@ -423,15 +447,6 @@ def results(rows: Sequence[Row], truths: dict[str, tuple[float, float]]) -> str:
     return f"{text}\nCPU seconds: {', '.join(cpu)}"
 
 
-def reference(name: str, rows: Sequence[Row]) -> str:
-    """Return an entry of REFERENCES, of the program with less scatter, and a remark if the two contradict."""
-    runs = [[row["log_z"] for row in rows if row["name"] == name and row["program"] == p] for p in REFEREES]
-    found = [(float(np.mean(one)), float(np.std(one, ddof=1) / math.sqrt(len(one)))) for one in runs]
-    value, error = min(found, key=lambda pair: pair[1])
-    apart = abs(found[0][0] - found[1][0]) / math.hypot(found[0][1], found[1][1])
-    return f'    "{name}": ({value:.4f}, {error:.4f}),' + (f"  # contradicted: {found}" if apart > 4.0 else "")
-
-
 # -------------------------------------------------------------------------------------------------------- the run
 
 
@@ -441,21 +456,11 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=16, help="runs of each program on each model")
     parser.add_argument("--seconds", type=float, default=4.0, help="CPU seconds of a run")
     parser.add_argument("--workers", type=int, default=2, help="processes with one thread each")
-    parser.add_argument("--reference", action="store_true", help="print long runs for models without a truth")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file to save the rows in")
     asked = parser.parse_args(argv)
     if min(asked.seeds, asked.workers) < 1:
         parser.error("--seeds and --workers are 1 or more")
     return asked
-
-
-def references(cases: Sequence[Case], seconds: float, workers: int) -> str:
-    """Return the entries of REFERENCES that are missing."""
-    names = [case.name for case in cases if not case.solve and case.name not in REFERENCES]
-    runs = [(program, settings, seed) for program, settings in REFEREES.items() for seed in range(REFERENCE_RUNS)]
-    jobs = [(name, program, settings, seconds, seed) for name in names for program, settings, seed in runs]
-    rows = rows_of_all(solved_row, jobs, workers) if jobs else []
-    return "\n".join(reference(name, rows) for name in names)
 
 
 def answers(truths: dict[str, tuple[float, float]], seconds: float, seeds: int, workers: int) -> list[Row]:
@@ -480,12 +485,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{len(cases)} models, {asked.seconds:g} CPU seconds, {processor()}", flush=True)
     if not RBM_FOLDER.exists():
         print(f"the machines of {RBM_FOLDER} are skipped: there is no such folder")
-    if asked.reference:
-        print(references(cases, REFERENCE_TIMES * asked.seconds, asked.workers))
-        return 0
     truths = {case.name: truth for case in cases if (truth := case.truth())}
     if skipped := [case.name for case in cases if case.name not in truths]:
-        print(f"skipped, as REFERENCES does not have them (see --reference): {', '.join(skipped)}", flush=True)
+        print(f"skipped, as REFERENCES does not have them: {', '.join(skipped)}", flush=True)
     if not truths:
         return 1
     rows = answers(truths, asked.seconds, asked.seeds, asked.workers)
