@@ -35,7 +35,7 @@ FAMILIES = (
 )
 BETAS = np.array([0.97, 1.0, 1.03])
 RATIO = 1.01
-# The slope of log Z by differences, for the mean energy.
+# Slopes of log Z by differences, for the mean energy and the heat capacity.
 STEP = 1e-4
 
 
@@ -58,10 +58,19 @@ def of_curves(known: Known, options: dict[str, Any]) -> list[dict[str, Any]]:
     found = sz.thermodynamics(known.model, BETAS, exclude=["exact", "quadrature"], **options)
     rows = []
     for k, beta in enumerate(BETAS.tolist()):
-        truth = known.at(beta)
-        slope = (known.at(beta * (1.0 + STEP)) - known.at(beta * (1.0 - STEP))) / (2.0 * STEP * beta)
-        rows.append(row(f"log Z at {beta}", found.log_z[k], found.log_z_error[k], truth, found.trusted[k]))
-        rows.append(row(f"energy at {beta}", found.energy[k], found.energy_error[k], -slope, found.trusted[k]))
+        low, here, high = (known.at(beta * (1.0 + step)) for step in (-STEP, 0.0, STEP))
+        energy = (low - high) / (2.0 * STEP * beta)
+        truths = {
+            "log_z": here,
+            "energy": energy,
+            "entropy": here + beta * energy,
+            "heat_capacity": (high - 2.0 * here + low) / STEP**2,
+        }
+        if beta == 1.0:
+            truths["magnetization"] = float(known.means().mean())
+        for name, truth in truths.items():
+            value, error = getattr(found, name)[k], getattr(found, f"{name}_error")[k]
+            rows.append(row(f"{name} at {beta}", value, error, truth, found.trusted[k]))
     return rows
 
 

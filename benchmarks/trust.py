@@ -1,10 +1,10 @@
 """Measure the constants of trust: ``python -m benchmarks.trust`` judges the same evidence with each constant changed.
 
-For each rule of ``spectralz/trust`` it makes evidence on models with a known log Z (benchmarks/known_models.py): runs
-of annealing that are too short or just long enough, round trips, pools of states, ways between two models, frontier
-states and answers of expectation propagation. Each constant is then halved, kept and doubled, and the judgments are
-compared with the truth: how many answers are trusted, and how far the worst of these is off, in its own errors. A
-constant is well chosen if making it laxer trusts wrong answers, and making it stricter loses right ones.
+For each rule of ``spectralz/trust`` it makes evidence on models with a known log Z (benchmarks/known_models.py): round
+trips, pools of states, ways between two models, frontier states and answers of expectation propagation. Populations are
+judged by ``benchmarks.honesty``. Each constant is then halved, kept and doubled, and the judgments are compared with
+the truth: how many answers are trusted, and how far the worst of these is off, in its own errors. A constant is well
+chosen if making it laxer trusts wrong answers, and making it stricter loses right ones.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ import numpy as np
 import spectralz as sz
 from benchmarks.harness import table
 from benchmarks.known_models import FAMILIES, Known
+from spectralz._support.deadline import Deadline
+from spectralz.model import Model
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
-from spectralz.parts.leading import leading_directions
 from spectralz.sampling.bridge import bridge
+from spectralz.sampling.cells import Cells, row_of
+from spectralz.sampling.core import numbered_by_group
+from spectralz.sampling.evidence import evidence_of
 from spectralz.sampling.heavy.pool import collect, state_pool
-from spectralz.sampling.path import Path, path_to
+from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import survey
+from spectralz.sampling.population import Population, carry
 from spectralz.sampling.populations import Run
 from spectralz.sampling.round_trips import there_and_back
-from spectralz.sampling.run import anneal
-from spectralz.sampling.strata.phases import find_phases
-from spectralz.sampling.strata.runs import counted, merged, path_to_stratum
-from spectralz.trust import frontier, pools, propagation, ratios, round_trips, runs, strata
+from spectralz.trust import frontier, judge, pools, propagation, ratios, round_trips
 from spectralz.trust.judgment import Judgment
 
 # Families whose samples are neither trivial nor hopeless with few states.
@@ -75,22 +77,25 @@ def known(rng: np.random.Generator, families: Sequence[str] = SAMPLED) -> Known:
             return drawn
 
 
-def few_runs(model: sz.Ising, rng: np.random.Generator, size: int = 64) -> list[Run]:
-    """Return four runs with a random number of points, from too few to enough."""
-    return runs_along(path_to(model), rng, size)
-
-
-def runs_along(path: Path, rng: np.random.Generator, size: int = 64) -> list[Run]:
-    """Return such runs along a path."""
+def few_states(model: Model, rng: np.random.Generator) -> Population:
+    """Return 32 groups of 8 states that pass a random number of points, from too few to enough."""
+    path = path_to(model)
     points = survey(path, rng).spaced(float(np.exp(rng.uniform(np.log(8.0), np.log(400.0)))))
-    return [anneal(path, points, size, stream) for stream in rng.spawn(4)]
+    return carry(path, points, 32, 8, rng)
 
 
-def cases_of_runs(count: int, rng: np.random.Generator) -> Iterator[Case]:
-    for _ in range(count):
-        drawn = known(rng)
-        made, constant = few_runs(drawn.model, rng), drawn.model.constant
-        yield lambda made=made, constant=constant: runs.judge_runs(runs.summary_of(made), constant), drawn.log_z
+def as_run(population: Population) -> Run:
+    """Return the states of a population with their weights; families in groups are numbered as in the core."""
+    group = np.repeat(np.arange(population.groups), population.share.shape[1])
+    weight, family = population.weights(), numbered_by_group(population.family, group)
+    return Run(population.mean_log_z, population.x, weight, family, 1.0 / population.families())
+
+
+def judgment_on(population: Population) -> Judgment:
+    """Judge log Z by the population, all of whose states are in one cell."""
+    n = population.x.shape[1]
+    cells = Cells(np.zeros((1, n)), np.ones((1, n), dtype=np.int8), np.zeros(1, dtype=np.int64))
+    return judge(evidence_of([row_of(population, cells)], np.ones((1, 1)), (0,)))
 
 
 def cases_of_round_trips(count: int, rng: np.random.Generator) -> Iterator[Case]:
@@ -102,27 +107,13 @@ def cases_of_round_trips(count: int, rng: np.random.Generator) -> Iterator[Case]
         yield lambda trip=trip, constant=constant: round_trips.judge_round_trip(trip, constant), drawn.log_z
 
 
-def cases_of_strata(count: int, rng: np.random.Generator) -> Iterator[Case]:
-    """Yield sums of strata; to every second one no runs are made."""
-    for number in range(count):
-        drawn = known(rng, ("trap", "curie_weiss", "two_blocks", "hopfield"))
-        made, constant, path = few_runs(drawn.model, rng), drawn.model.constant, path_to(drawn.model)
-        phases = find_phases(path, made, leading_directions(drawn.model.storage, 4), rng)
-        to = [runs_along(path_to_stratum(path, one), rng) for one in phases.strata[: None if number % 2 else 0]]
-        groups = counted(phases, made, to)
-
-        def judge(phases: Any = phases, groups: Any = groups, constant: float = constant) -> Judgment:
-            return strata.judge_strata(strata.summary_of_strata(groups), phases, groups, constant)
-
-        yield judge, drawn.log_z
-
-
 def cases_of_pools(count: int, rng: np.random.Generator) -> Iterator[Case]:
     for _ in range(count):
         drawn = known(rng, ("sk", "complete", "regular", "cubic"))
-        made, path = few_runs(drawn.model, rng), path_to(drawn.model)
+        made, path = few_states(drawn.model, rng), path_to(drawn.model)
         pool = state_pool(drawn.model, 1000)
-        *_, share = collect(pool, path, merged([made[:2]]).x, merged([made[2:]]), 20, rng, lambda _: 0.0)
+        finding, testing = (made.selected(np.arange(half, made.groups, 2)) for half in (0, 1))
+        *_, share = collect(pool, path, finding.x, as_run(testing), 20, rng, lambda _: 0.0)
         log_sum = pool.log_sum
         yield lambda log_sum=log_sum, share=share: pools.judge_pool(log_sum, share), drawn.log_z
 
@@ -132,10 +123,11 @@ def cases_of_ratios(count: int, rng: np.random.Generator) -> Iterator[Case]:
         first = sz.generators.complete(n=14, strength=float(rng.uniform(0.05, 1.0)), seed=int(rng.integers(2**31)))
         second = float(rng.uniform(0.7, 1.3)) * first
         truth = sz.log_z(second, "exact").log_z - sz.log_z(first, "exact").log_z
-        there, back = (few_runs(model, rng) for model in (first, second))
-        way = bridge(first, second, there, back, float(rng.uniform(0.0, 0.2)), rng)
-        ends = [(runs.judge_runs(runs.summary_of(states)), 0.0) for states in (there, back)]
-        yield lambda way=way, ends=ends: ratios.judge_bridge(way, ends), truth
+        made = [few_states(model, rng) for model in (first, second)]
+        there, back = map(as_run, made)
+        way = bridge(first, second, there, back, Deadline.after(float(rng.uniform(0.0, 0.2))), rng)
+        ends, families = [judgment_on(states) for states in made], min(there.families, back.families)
+        yield lambda way=way, ends=ends, families=families: ratios.judge_bridge(way, ends, families), truth
 
 
 def cases_of_frontiers(count: int, rng: np.random.Generator) -> Iterator[Case]:
@@ -160,15 +152,11 @@ def cases_of_propagation(count: int, rng: np.random.Generator) -> Iterator[Case]
 
 RULES = [
     Rule(
-        "runs", cases_of_runs, runs, ("FEWEST_FAMILIES", "MISSING_FAMILIES", "GAP_DEVIATIONS", "GAP_SHARE", "LEAST_GAP")
-    ),
-    Rule(
         "round trips",
         cases_of_round_trips,
         round_trips,
         ("ERROR_PER_INCONSISTENCY", "ERROR_PER_GAP", "NOISE_DEVIATIONS", "LEAST_INCONSISTENCY"),
     ),
-    Rule("strata", cases_of_strata, strata, ("LARGEST_SHARE", "ERRORS_PER_SHARE")),
     Rule("pools", cases_of_pools, pools, ("FEWEST_HITS",)),
     Rule("ratios", cases_of_ratios, ratios, ("MOST_ERRORS_APART", "LEAST_APART")),
     Rule("frontier states", cases_of_frontiers, frontier, ("NARROW", "GROWTHS")),

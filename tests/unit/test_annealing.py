@@ -14,13 +14,15 @@ import spectralz as sz
 from spectralz._support.clock import using_clock
 from spectralz._support.progress import listening
 from spectralz.sampling import plan, populations
+from spectralz.sampling.cells import Cells, row_of
 from spectralz.sampling.engines.double import double_engine
+from spectralz.sampling.evidence import evidence_of
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import STEP, spaced_by, survey
+from spectralz.sampling.population import Population, carry, means_and_shares
 from spectralz.sampling.populations import Run, marginals_of, sample_of
-from spectralz.sampling.run import anneal
 from spectralz.sampling.sweeps import prolonged
-from spectralz.trust.runs import judge_runs, summary_of
+from spectralz.trust import judge
 from tests.helpers import FakeClock, interrupting, with_slow
 from tests.reference import states
 
@@ -164,27 +166,27 @@ def test_the_estimate_of_z_is_unbiased_over_many_short_runs(name, resample_below
     rng = np.random.default_rng(23)
     path = path_to(model)
     betas = spaced_by(path, 1.0, rng)
-    runs = [anneal(path, betas, 32, rng, resample_below=resample_below) for _ in range(count)]
-    ratio = np.exp(np.array([run.log_z for run in runs]) + model.constant - truth)
+    found = carry(path, betas, count, 32, rng, resample_below=resample_below)
+    ratio = np.exp(found.log_z + model.constant - truth)
     error = ratio.std(ddof=1) / math.sqrt(len(ratio))
     assert error < 0.03  # a lost factor would be seen
     assert abs(ratio.mean() - 1.0) < 3.0 * error
     # The variance that families predict is the one that the runs have.
-    predicted = np.mean([run.variance * np.exp(2 * (run.log_z + model.constant - truth)) for run in runs])
-    assert 0.75 < predicted / ratio.var(ddof=1) < 1.5
+    predicted = 1.0 / found.families() - 1.0 / found.size
+    assert 0.75 < predicted / (error / ratio.mean()) ** 2 < 1.5
 
 
 def test_importance_sampling_without_sweeps_is_the_plain_mean_of_weights():
     # One step from beta = 0 to 1 leaves states as they are in the base: Z-hat is its Z times the mean of exp(x'Ax).
     model = sz.generators.complete(n=6, strength=0.3, seed=0)
     path = path_to(model)
-    found = anneal(path, np.array([0.0, 1.0]), 500, np.random.default_rng(5), resample_below=0.0)
+    found = carry(path, np.array([0.0, 1.0]), 1, 500, np.random.default_rng(5), resample_below=0.0)
     x = at_the_base(path, 500, np.random.default_rng(5))
     weight = np.exp(np.einsum("ri,ij,rj->r", x, states.dense(model), x.astype(float)))
     log_z_of_base = np.log(2.0 * np.cosh(model.field)).sum()
-    assert found.log_z == pytest.approx(log_z_of_base + math.log(weight.mean()), abs=1e-5)  # fields in single precision
-    assert np.allclose(found.weight, weight / weight.sum())
-    assert found.variance == pytest.approx(weight.var() / weight.mean() ** 2 / 500, rel=1e-5)
+    assert found.mean_log_z == pytest.approx(log_z_of_base + math.log(weight.mean()), abs=1e-5)  # in single precision
+    assert np.allclose(found.weights(), weight / weight.sum())
+    assert found.families() == pytest.approx(weight.sum() ** 2 / (weight @ weight), rel=1e-5)
 
 
 def test_temperatures_rise_and_spread_the_weights_as_told(monkeypatch):
@@ -228,21 +230,6 @@ def test_the_error_bar_covers_the_error(strength):
         inside += abs(result.log_z - sz.log_z(model, "exact").log_z) <= 2 * result.std_error
         assert result.std_error < 0.2
     assert inside >= 35
-
-
-def test_runs_are_averaged_by_their_populations():
-    def run(log_z, size, variance):
-        flat = np.full(size, 1.0 / size)
-        x = np.ones((size, 1), dtype=np.int8)
-        return Run(log_z, x, flat, np.arange(size), variance)
-
-    mean = summary_of([run(math.log(2.0), 100, 0.01), run(math.log(5.0), 300, 0.04)])
-    z = 0.25 * 2.0 + 0.75 * 5.0
-    assert mean.log_z == pytest.approx(math.log(z))
-    assert mean.family_error == pytest.approx(math.sqrt(0.01 * 0.5**2 + 0.04 * 3.75**2) / z)
-    assert mean.run_error == pytest.approx(math.sqrt(0.25 * (2 - z) ** 2 + 0.75 * (5 - z) ** 2) / z)
-    # Shares 2/17 and 15/17 of 100 and 300 families.
-    assert mean.families == pytest.approx(1.0 / ((2 / 17) ** 2 / 100 + (15 / 17) ** 2 / 300))
 
 
 # ---------------------------------------------------------------------------------------------- samples, marginals
@@ -450,38 +437,14 @@ def test_a_critical_ferromagnet_is_not_jumped_over(seed):
     assert not result.trusted or abs(result.log_z - truth) <= 4 * result.std_error
 
 
-@pytest.mark.parametrize("name", ["complete", "grid"])
-def test_the_gap_is_noise_in_equilibrium(name):
-    model = UNBIASED[name]
-    rng = np.random.default_rng(7)
-    path = path_to(model)
-    betas = spaced_by(path, 0.05, rng)
-    gaps = np.array([anneal(path, betas, 400, rng).gap for _ in range(30)])
-    # Each step's two logarithms of means are off by half of the weights' variance over the population.
-    assert abs(gaps.mean()) < 4 * gaps.std() / math.sqrt(30) + len(betas) * 0.05 / 400
-    assert np.abs(gaps).max() < 0.3
-
-
-def test_a_gap_is_the_difference_of_the_two_ways():
-    """One step from all states at once, literally: f before the sweep, r after it."""
-    model = sz.generators.complete(n=8, strength=0.2, seed=1)
-    path = path_to(model)
-    found = anneal(path, np.array([0.0, 1.0]), 300, np.random.default_rng(5), resample_below=0.0)
-    x = at_the_base(path, 300, np.random.default_rng(5))
-    before, after = (np.einsum("ri,ij,rj->r", y, states.dense(model), y.astype(float)) for y in (x, found.x))
-    forward = np.log(np.mean(np.exp(before)))
-    share = np.exp(before) / np.exp(before).sum()
-    backward = -np.log(share @ np.exp(-after))
-    assert found.gap == pytest.approx(backward - forward, abs=1e-5)  # fields in single precision
-
-
 def test_states_that_go_on_at_the_model_keep_its_law_and_sharpen_the_means():
     model = sz.generators.grid(3, 0.6, seed=4)
     x = np.array(list(itertools.product([-1, 1], repeat=model.n)), dtype=np.int8)
     p = np.exp(model.log_weight(x) - sz.log_z(model, "exact").log_z)
     rng = np.random.default_rng(0)
     path = path_to(model)
-    run = anneal(path, spaced_by(path, STEP, rng), 100, rng)
+    found = carry(path, spaced_by(path, STEP, rng), 1, 100, rng)
+    run = Run(found.mean_log_z, found.x, found.weights(), found.family, 1.0 / found.families())
     longer = prolonged(path, run, 200, rng)
     assert longer.weight.sum() == pytest.approx(1.0)
     assert longer.size == 200 * run.size
@@ -493,25 +456,16 @@ def test_states_that_go_on_at_the_model_keep_its_law_and_sharpen_the_means():
     assert errors[1] < 0.5 * errors[0]
 
 
-def test_weights_that_vary_too_much_have_an_error_as_large_as_their_scatter():
+@pytest.mark.parametrize(("deviation", "is_trusted"), [(0.3, True), (8.0, False), (12.0, False), (16.0, False)])
+def test_weights_that_vary_too_much_are_not_trusted(deviation, is_trusted):
     """The mean of R weights of a normal law with variance V hardly has the largest one, far below exp(V / 2)."""
-    rng = np.random.default_rng(0)
-
-    def found(deviation):
-        runs = []
-        for _ in range(4):
-            logs = deviation * rng.normal(size=64)
-            log_z, share = populations.mean_and_shares(logs)
-            x = np.ones((64, 3), np.int8)
-            spread = np.array([logs.var()])
-            runs.append(Run(log_z, x, share, np.arange(64), float(((share - 1 / 64) ** 2).sum()), spread=spread))
-        return summary_of(runs)
-
-    for deviation in (8.0, 12.0, 16.0):
-        mean = found(deviation)
-        assert not judge_runs(mean).trusted
-        assert abs(mean.log_z - deviation**2 / 2.0) < 5.0 * mean.std_error
-    assert found(0.3).std_error < 0.05
+    mean, share = means_and_shares(deviation * np.random.default_rng(0).normal(size=(32, 64)))
+    population = Population(mean, np.ones((share.size, 3), np.int8), share, np.arange(share.size))
+    row = row_of(population, Cells(np.zeros((1, 3)), np.ones((1, 3), np.int8), np.zeros(1, np.int64)))
+    judged = judge(evidence_of([row], np.ones((1, 1)), (0,)))
+    assert judged.trusted == is_trusted
+    if is_trusted:
+        assert abs(judged.log_z - deviation**2 / 2.0) < 4.0 * judged.std_error < 0.2
 
 
 def test_variances_of_huge_numbers_do_not_overflow():

@@ -16,9 +16,8 @@ from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.moves.clusters import suit, turn_clusters
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import spaced_by
-from spectralz.sampling.run import anneal, anneal_many
+from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
-from spectralz.trust.runs import summary_of
 from tests.helpers import with_slow
 from tests.reference.lanes import assert_law, energy, random_spins, random_words, sparse_path, symmetric, xoshiro
 from tests.reference.states import all_states
@@ -153,12 +152,19 @@ def test_points_without_clusters_are_swept_as_before():
     assert np.array_equal(*found)
 
 
-def summary_with(model, clusters):
-    """Return what four populations show."""
-    path, rng = path_to(model, clusters=clusters), np.random.default_rng(1)
+def error_of(population):
+    """Return the error of log Z by the families and by the scatter of the groups, the larger of both."""
+    z = np.exp(population.log_z - population.mean_log_z)
+    return max(1.0 / math.sqrt(population.families()), z.std(ddof=1) / math.sqrt(population.groups))
+
+
+def annealed(model, clusters, step=0.01, groups=32, each=24, seed=1):
+    """Return log Z by groups of states, and its error."""
+    path, rng = path_to(model, clusters=clusters), np.random.default_rng(seed)
     with crew_for(path) as crew:
-        points = spaced_by(path, 0.01, rng, crew.parallel)
-        return summary_of(list(anneal_many(crew, path, points, 192, 4, rng)))
+        points = spaced_by(path, step, rng, crew.parallel)
+        found = carry(path, points, groups, each, rng, parallel=crew.parallel)
+    return found, found.mean_log_z + model.constant, error_of(found)
 
 
 @pytest.mark.parametrize(
@@ -170,9 +176,9 @@ def summary_with(model, clusters):
 )
 def test_log_z_is_that_of_the_closed_form(shape, K):
     model, truth = sz.generators.torus(*shape, K), sz.closed_forms.torus(*shape, K)
-    found, without = summary_with(model, None), summary_with(model, False)
-    assert abs(found.log_z + model.constant - truth) < 4.0 * found.std_error
-    assert found.std_error < 0.7 * without.std_error
+    _, log_z, error = annealed(model, None)
+    assert abs(log_z - truth) < 4.0 * error
+    assert error < 0.7 * annealed(model, False)[2]
 
 
 def test_a_small_field_is_seen():
@@ -180,19 +186,15 @@ def test_a_small_field_is_seen():
     model = sz.generators.torus(4, 70, 0.5, field=0.04)
     assert suit(model, model.storage.for_kernels())
     truth = sz.log_z(model, "exact").log_z
-    path, rng = path_to(model, clusters=True), np.random.default_rng(2)
-    runs = [anneal(path, spaced_by(path, 0.05, rng), 512, rng) for _ in range(2)]
-    found = summary_of(runs)
-    assert abs(found.log_z + model.constant - truth) < 4.0 * found.std_error
-    mean = np.mean([run.weight @ run.x for run in runs], axis=0)
-    assert mean == pytest.approx(sz.marginals(model, "exact").mean, abs=0.1)
+    found, log_z, error = annealed(model, True, step=0.05, groups=16, each=64, seed=2)
+    assert abs(log_z - truth) < 4.0 * error
+    assert found.mean() == pytest.approx(sz.marginals(model, "exact").mean, abs=0.1)
 
 
 def test_asked_for_it_is_right_where_couplings_are_frustrated():
     model = sz.generators.grid(5, 1.0, seed=3)
-    path, rng = path_to(model, clusters=True), np.random.default_rng(0)
-    found = summary_of([anneal(path, spaced_by(path, 0.05, rng), 500, rng) for _ in range(4)])
-    assert abs(found.log_z + model.constant - sz.log_z(model, "exact").log_z) < 4.0 * found.std_error
+    _, log_z, error = annealed(model, True, step=0.05, groups=32, each=64, seed=0)
+    assert abs(log_z - sz.log_z(model, "exact").log_z) < 4.0 * error
 
 
 @pytest.mark.slow
@@ -202,5 +204,6 @@ def test_threads_make_no_difference():
     for threads in (1, 2):
         path = path_to(model, clusters=True)
         with using_threads(threads), crew_for(path) as crew:
-            found.append(anneal(path, np.linspace(0.0, 1.0, 20), 200, np.random.default_rng(0), parallel=crew.parallel))
+            points, rng = np.linspace(0.0, 1.0, 20), np.random.default_rng(0)
+            found.append(carry(path, points, 1, 200, rng, parallel=crew.parallel))
     assert found[0].log_z == found[1].log_z

@@ -423,7 +423,7 @@ def test_an_interrupt_behind_several_errors_is_one():
         ("spectralz.methods.exact.Exact._solve_marginals", lambda model: sz.marginals(model, "exact")),
         ("spectralz.methods.exact.Exact._sample", lambda model: sz.sample(model, 3, "exact")),
         ("spectralz.inference.verbs.bracket", lambda model: sz.bounds(model)),
-        ("spectralz.inference.temperatures._exact", lambda model: sz.thermodynamics(model, [1.0])),
+        ("spectralz.inference.temperatures._listed", lambda model: sz.thermodynamics(model, [1.0])),
         ("spectralz.inference.heaviest._eliminated", lambda model: sz.map_state(model)),
         ("spectralz.inference.ratio._bridged", lambda model: sz.log_ratio(model, 2 * model)),
         ("spectralz.learning.fitting._fit", lambda model: sz.fit([[0, 1], [1, 0]])),

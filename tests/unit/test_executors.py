@@ -28,8 +28,8 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import LostRunsWarning, ModelError, OptionError
 from spectralz.sampling import population
 from spectralz.sampling.path import path_to
+from spectralz.sampling.population import Layout, populations
 from spectralz.sampling.round_trips import there_and_back_in_parts
-from spectralz.sampling.run import anneal_many
 from spectralz.sampling.spread import Workers, crew_for
 from spectralz.sampling.sweeps import operations
 from spectralz.trust.round_trips import judge_round_trip
@@ -306,11 +306,11 @@ def test_all_lost_are_made_here_with_a_warning_and_no_more_are_given_away():
     with using_executor(executor), crew_for(path) as crew:
         betas = np.linspace(0.0, 1.0, 20)
         with pytest.warns(LostRunsWarning, match="lost all 3 runs"), clock.counting_operations() as counted:
-            first = list(anneal_many(crew, path, betas, 64, 3, np.random.default_rng(0)))
-        second = list(anneal_many(crew, path, betas, 64, 3, np.random.default_rng(0)))
+            first = list(populations(crew, path, betas, Layout(3, 2, 32), np.random.default_rng(0)))
+        second = list(populations(crew, path, betas, Layout(3, 2, 32), np.random.default_rng(0)))
         assert executor.given == 3
         assert counted.count == pytest.approx(3 * operations(path.engine, 20, 64))
-    assert [run.log_z for run in first] == [run.log_z for run in second]
+    assert [part.log_z.tolist() for part in first] == [part.log_z.tolist() for part in second]
 
 
 def test_an_executor_that_is_shut_down_loses_all():

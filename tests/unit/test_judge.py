@@ -132,6 +132,22 @@ def test_populations_scatter_in_quadrature():
     assert judged.std_error == pytest.approx(error)
 
 
+@pytest.mark.parametrize("deviation", [1.0, 2.0, 10.0, 30.0])
+def test_logs_that_scatter_widely_fall_short_of_the_mean(deviation):
+    """Log-normal estimates of 1: their mean is 1, but the few that there are do not reach it."""
+    rng, errors, short = np.random.default_rng(5), [], []
+    for _ in range(400):
+        logs = deviation * rng.normal(size=(32, 1)) - deviation**2 / 2.0
+        judged = judge(replace(evidence([1.0], [1.0]), log_z=(logs,)))
+        assert not judged.trusted  # however large the error
+        short.append(-judged.log_z)
+        errors.append(judged.std_error)
+    if deviation < 2.5:
+        assert max(errors) < 1.01  # of one group that holds it all
+    else:
+        assert 0.5 * np.mean(short) < np.mean(errors) < 1.5 * np.mean(short)
+
+
 def test_evidence_is_what_rows_say():
     from spectralz.sampling.cells import Row
 

@@ -13,10 +13,10 @@ import spectralz as sz
 from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz.methods.matrix_product import _heavy_states
-from spectralz.sampling import curves
 from spectralz.sampling.heavy.quench import quench
 from spectralz.sampling.path import from_coins, from_fields, from_model, from_subgraph, path_to
-from spectralz.sampling.run import anneal
+from spectralz.sampling.plan import seconds_per_sweep
+from spectralz.sampling.population import carry
 from spectralz.sampling.sweeps import operations, relax
 
 MACHINE = sz.generators.rbm(20, 12, 0.5, 0)
@@ -51,16 +51,15 @@ def random_states(count, n):
 @pytest.mark.parametrize("name", PATHS)
 def test_a_path_that_has_traveled_gives_the_same_digits(name):
     path = PATHS[name]()
-    here = anneal(path, POINTS, 100, np.random.default_rng(0))
+    here = carry(path, POINTS, 4, 25, np.random.default_rng(0))
     assert "engine" in vars(path)
     copy = pickle.loads(pickle.dumps(path))
     assert set(vars(copy)) == {each.name for each in fields(path)}  # its engine is not among them
-    there = anneal(copy, POINTS, 100, np.random.default_rng(0))
+    there = carry(copy, POINTS, 4, 25, np.random.default_rng(0))
     assert type(copy.engine) is type(path.engine)
     assert copy.engine is not path.engine
-    assert (here.log_z, here.gap) == (there.log_z, there.gap)
-    for ours, theirs in zip((here.x, here.weight, here.family), (there.x, there.weight, there.family), strict=True):
-        assert np.array_equal(ours, theirs)
+    for each in fields(here):
+        assert np.array_equal(getattr(here, each.name), getattr(there, each.name)), each.name
 
 
 def test_a_path_between_models_travels_too():
@@ -73,7 +72,7 @@ def test_pilots_are_run_once_when_a_path_is_made():
     text = pickle.dumps(path_to(MACHINE))
     with no_pilots():
         path = pickle.loads(text)
-        anneal(path, POINTS, 64, np.random.default_rng(0))
+        carry(path, POINTS, 1, 64, np.random.default_rng(0))
         quench(path, random_states(5, path.n))
         with pytest.raises(pytest.fail.Exception, match="a pilot was run"):
             path_to(MACHINE)  # or this would show nothing
@@ -97,14 +96,7 @@ def test_without_time_for_pilots_a_machine_begins_from_its_own_fields():
     assert not np.array_equal(path_to(model).base, model.field)
 
 
-def test_predicted_seconds_do_not_depend_on_the_machine_if_operations_are_counted():
+def test_the_seconds_of_a_sweep_do_not_depend_on_the_machine_if_operations_are_counted():
     path = path_to(sz.generators.grid(10, 1.0, 0))
     with clock.counting_operations():
-        assert curves.predicted_seconds(path, 3, 64) == operations(path.engine, 3, 64) / 1e9
-    assert curves.predicted_seconds(path, 6, 64) == pytest.approx(2.0 * curves.predicted_seconds(path, 3, 64))
-
-
-def test_how_fast_the_machine_is_does_not_depend_on_the_clock_of_budgets():
-    curves._slowness.cache_clear()
-    with clock.using_clock(lambda: 7.0):
-        assert curves.predicted_seconds(path_to(sz.generators.grid(10, 1.0, 0)), 1, 64) > 1e-8
+        assert seconds_per_sweep(path) == pytest.approx(operations(path.engine, 1, 1) / clock.OPERATIONS_PER_SECOND)

@@ -15,17 +15,14 @@ from spectralz._support.deadline import Deadline, budgeted
 from spectralz.errors import OptionError
 from spectralz.parts.leading import collective_directions
 from spectralz.sampling.bridge import bridge
-from spectralz.sampling.curves import curves
 from spectralz.sampling.heavy.crossing import best_of_both, regions_of
 from spectralz.sampling.heavy.pool import state_pool
 from spectralz.sampling.heavy.quench import fields, quench
 from spectralz.sampling.heavy.search import by_search, rounding_of
 from spectralz.sampling.path import from_coins, from_subgraph, path_to
+from spectralz.sampling.population import carry
+from spectralz.sampling.populations import Run
 from spectralz.sampling.proposals import satisfying_states
-from spectralz.sampling.run import anneal, anneal_many
-from spectralz.sampling.spread import crew_for
-from spectralz.sampling.strata.candidates import strongest_forest
-from spectralz.sampling.strata.phases import find_phases, is_even
 from tests.helpers import with_slow
 from tests.reference import states
 
@@ -97,8 +94,7 @@ def test_huge_weights_overflow_nowhere():
 def test_the_estimate_of_z_is_unbiased():
     model = random_polynomial(3, n=6, scale=1.0)
     path, points = path_to(model), np.linspace(0.0, 1.0, 4)
-    with crew_for(path) as crew:
-        z = np.exp([run.log_z for run in anneal_many(crew, path, points, 64, 300, np.random.default_rng(0))])
+    z = np.exp(carry(path, points, 300, 64, np.random.default_rng(0)).log_z)
     truth = math.exp(float(states.log_z(model)) - model.constant)
     assert abs(z.mean() - truth) <= 4.0 * z.std() / math.sqrt(len(z))
     assert z.std() / math.sqrt(len(z)) < 0.05 * truth
@@ -229,25 +225,6 @@ def test_quenches_end_in_local_maxima_of_all_states():
     )
 
 
-@pytest.mark.parametrize(
-    ("terms", "expected"),
-    [
-        ({(0, 1, 2): 1.0}, False),
-        ({(0, 1, 2, 3): 1.0}, True),
-        ({(0, 1, 2, 3): 1.0, (0,): 0.1}, False),
-        ({(0, 1, 2, 3): 1.0, (1, 2): 0.1}, True),
-        ({(0, 1, 2, 3): 1.0, (1, 2, 4): 0.1}, False),
-    ],
-)
-def test_states_mirror_each_other_only_if_all_terms_are_even(terms, expected):
-    model = sz.Polynomial(terms)
-    x = states.all_states(model.n)
-    assert is_even(model) == expected == bool(np.array_equal(model.log_weight(x), model.log_weight(-x)))
-    path = from_coins(model)
-    run = anneal(path, np.linspace(0.0, 1.0, 4), 64, np.random.default_rng(0))
-    assert find_phases(path, [run], [], np.random.default_rng(1)).is_mirrored == expected
-
-
 @pytest.mark.parametrize("strength", with_slow([0.7, 0.6, 0.75, 0.9], [0.6, 0.75, 0.9]))
 def test_a_ferromagnet_of_triples_is_right_or_not_trusted(strength):
     """Its ordered phase has no mirror image: counted twice, log Z would be too large by up to log 2."""
@@ -269,7 +246,6 @@ def test_pairs_within_terms():
         [(pair, 2.0) for pair in itertools.combinations(range(3), 2)]
         + [(pair, -1.0) for pair in itertools.combinations(range(4), 2)]
     )
-    assert len(strongest_forest(model)) == 3
 
 
 def test_parities_that_a_state_satisfies_are_found_by_elimination():
@@ -309,15 +285,15 @@ def test_a_hidden_state_of_parities_is_not_missed():
 def test_curves_over_temperature():
     model = random_polynomial(9, n=8, scale=0.7)
     betas = np.array([0.3, 1.0])
-    with budgeted(None, 5e8) as deadline, deadline.in_force():
-        found = curves(model, betas, deadline, np.random.default_rng(0))
+    found = sz.thermodynamics(model, betas, "annealing", work=5e8)
+    assert found.trusted.all()
     x = states.all_states(8)
     weights = np.asarray(model.log_weight(x))
     for k, beta in enumerate(betas):
         log_z = float(logsumexp(beta * weights))
         p = np.exp(beta * weights - log_z)
         for name, truth in (("log_z", log_z), ("energy", -p @ weights), ("magnetization", p @ x.mean(axis=1))):
-            value, error = getattr(found, name)
+            value, error = getattr(found, name), getattr(found, f"{name}_error")
             assert abs(value[k] - truth) <= 5.0 * error[k], name
 
 
@@ -325,9 +301,8 @@ def test_the_ratio_of_two_models_by_the_way_between_them():
     first = random_polynomial(10, n=7)
     second = sz.Polynomial({**first.terms, (0, 1, 6): 0.4, (2, 3): 0.5, (1, 4, 5): -0.2}, n=7)
     rng = np.random.default_rng(0)
-    there, back = (
-        [anneal(path_to(model), np.linspace(0.0, 1.0, 20), 256, rng) for _ in range(4)] for model in (first, second)
-    )
+    ends = [carry(path_to(model), np.linspace(0.0, 1.0, 20), 1, 1024, rng) for model in (first, second)]
+    there, back = (Run(end.mean_log_z, end.x, end.weights(), end.family, 1.0 / end.families()) for end in ends)
     way = bridge(first, second, there, back, Deadline.after(2.0), rng)
     truth = float(states.log_z(second) - states.log_z(first)) - second.constant + first.constant
     assert np.concatenate([way.there, way.back]).mean() == pytest.approx(truth, abs=0.1)

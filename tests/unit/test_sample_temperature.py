@@ -132,7 +132,12 @@ def test_curves_of_samplers_agree_with_exact_ones():
 def test_what_is_not_trusted_becomes_pseudo(monkeypatch):
     states = drawn(MODEL, 0.9, 200)
     at = sample_temperature._Curve.at
-    monkeypatch.setattr(sample_temperature._Curve, "at", lambda *args: at(*args)._replace(trusted=False))
+
+    def untrusted(*args):
+        found = at(*args)
+        return found._replace(trusted=found.trusted & (found.beta == 0.0))
+
+    monkeypatch.setattr(sample_temperature._Curve, "at", untrusted)
     found = sz.temperature(MODEL, states)
     assert found.method == "pseudo"
     assert "not to be trusted" in found.status
@@ -155,6 +160,27 @@ def test_occurrences_of_dimod_count():
         assert found.samples == 200
     distinct, counts = np.unique(states, axis=0, return_counts=True)
     assert sz.temperature(model, distinct, weights=counts).beta == pytest.approx(wanted.beta, rel=1e-9)
+
+
+def test_intervals_are_those_of_the_likelihood():
+    """Five samples, and an end where twice the log of the ratio of likelihoods is the square of 1.96."""
+    states = drawn(MODEL, 0.9, 5, seed=8)
+    found = sz.temperature(MODEL, states)
+    weights, mean = MODEL.log_weight(all_states(9)), MODEL.log_weight(states).mean()
+    wider = max(1.0, found.variance_observed / found.variance_predicted)
+
+    def log_likelihood(beta):
+        return 5.0 * (beta * mean - np.logaddexp.reduce(beta * weights))
+
+    for level, errors in ((0.95, 1.9600), (0.5, 0.67449)):
+        low, high, _ = found.confidence(level)
+        assert low < found.beta < high
+        for end in (low, high):
+            ratio = 2.0 * (log_likelihood(found.beta) - log_likelihood(end))
+            assert ratio == pytest.approx(errors**2 * wider, rel=0.02)
+    low, high, _ = found.confidence(1.0 - 1e-12)  # beyond the curve
+    assert low < -0.5
+    assert high > found.beta + 5.0 * found.std_error
 
 
 def test_an_interrupt_returns_the_best_so_far(monkeypatch):

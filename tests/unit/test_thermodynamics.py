@@ -12,8 +12,6 @@ import pytest
 
 import spectralz as sz
 from spectralz.errors import ModelError, OptionError, TooLargeError
-from spectralz.sampling import curves
-from spectralz.sampling.populations import Run
 from tests.helpers import with_slow
 from tests.reference.states import all_states
 
@@ -37,7 +35,10 @@ def enumerated(model, beta):
     p = np.exp(beta * weight - log_z)
     energy = -float(p @ weight)
     n = max(model.n, 1)
-    mean = p @ x
+    mean, m = p @ x, x.sum(axis=1) / n
+    overlap = x @ x.T / n
+    m_moments = [float(p @ power) for power in (m, np.abs(m), m**2, m**4)]
+    q_moments = [float(p @ overlap**power @ p) for power in (2, 4)]
     return {
         "log_z": log_z,
         "energy": energy,
@@ -46,6 +47,10 @@ def enumerated(model, beta):
         "magnetization": float(p @ x.sum(axis=1)) / n,
         "abs_magnetization": float(p @ np.abs(x.sum(axis=1))) / n,
         "overlap": float(mean @ mean) / n,
+        "magnetization_moments": m_moments,
+        "binder": 1.0 - m_moments[3] / (3.0 * m_moments[2] ** 2) if model.n else 0.0,
+        "overlap_moments": q_moments,
+        "overlap_binder": 1.0 - q_moments[1] / (3.0 * q_moments[0] ** 2) if model.n else 0.0,
     }
 
 
@@ -56,9 +61,27 @@ def test_exact_curves_are_sums_over_all_states(name):
     assert found.beta.tolist() == BETAS
     for k, beta in enumerate(BETAS):
         for quantity, value in enumerated(MODELS[name], beta).items():
-            if quantity != "abs_magnetization":
-                assert getattr(found, quantity)[k] == pytest.approx(value, abs=1e-9), (quantity, beta)
-                assert abs(getattr(found, quantity)[k] - value) <= getattr(found, f"{quantity}_error")[k] + 1e-12
+            assert getattr(found, quantity)[k] == pytest.approx(value, abs=1e-9), (quantity, beta)
+            off = np.abs(getattr(found, quantity)[k] - np.array(value))
+            assert np.all(off <= getattr(found, f"{quantity}_error")[k] + 1e-12), quantity
+
+
+def test_eliminations_give_the_same_as_a_list_of_states(monkeypatch):
+    model = MODELS["dense"]
+    listed = sz.thermodynamics(model, BETAS)
+    monkeypatch.setattr("spectralz.inference.temperatures.seconds_of_all_states", lambda *_: np.inf)
+    eliminated = sz.thermodynamics(model, BETAS)
+    assert eliminated.binder is None
+    for name in QUANTITIES:
+        off = np.abs(getattr(listed, name) - getattr(eliminated, name))
+        assert np.all(off <= getattr(listed, f"{name}_error") + getattr(eliminated, f"{name}_error") + 1e-12), name
+
+
+def test_tables_have_a_column_for_each_moment():
+    table = sz.thermodynamics(MODELS["grid"], BETAS).to_pandas()
+    assert table["beta"].tolist() == BETAS
+    assert {"m2", "m4_error", "q4", "binder", "log_z_error", "trusted"} <= set(table.columns)
+    assert table["abs_m"].tolist() == table["abs_magnetization"].tolist()
 
 
 @pytest.mark.parametrize("name", with_slow(["grid", "dense", "bipartite", "offset"], ["grid", "offset"]))
@@ -67,12 +90,10 @@ def test_annealed_curves_are_within_their_errors(name):
     assert found.kind is sz.Kind.ESTIMATE
     for k, beta in enumerate(BETAS):
         for quantity, value in enumerated(MODELS[name], beta).items():
-            if getattr(found, quantity) is None:
-                assert quantity == "abs_magnetization"  # of fair coins it has no short formula
-                continue
             error = getattr(found, f"{quantity}_error")[k]
-            assert abs(getattr(found, quantity)[k] - value) <= 4.0 * error + 1e-12, (quantity, beta)
-            assert error <= 0.03 * max(model_scale(MODELS[name]), 1.0), (quantity, beta)
+            off = np.abs(getattr(found, quantity)[k] - np.array(value))
+            assert np.all(off <= 4.0 * error + 1e-12), (quantity, beta)
+            assert np.all(error <= 0.03 * max(model_scale(MODELS[name]), 1.0)), (quantity, beta)
 
 
 def model_scale(model):
@@ -167,7 +188,8 @@ def test_differences_of_large_numbers_stay_within_what_is_certain(strength):
     curves = sz.thermodynamics(model, [0.5, 1.0])
     assert np.all((curves.entropy >= 0.0) & (curves.entropy <= 6.0 * np.log(2.0)))
     assert np.all(curves.heat_capacity >= 0.0)
-    assert np.all(curves.trusted == (curves.heat_capacity_error <= 0.01 * np.maximum(curves.heat_capacity, 1.0)))
+    for value, error in [(curves.heat_capacity, curves.heat_capacity_error), (curves.entropy, curves.entropy_error)]:
+        assert np.all(error[curves.trusted] <= 0.01 * np.maximum(value, 1.0)[curves.trusted])
 
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -256,6 +278,7 @@ def interrupt_after(monkeypatch, place, calls):
 
 
 def test_an_interrupt_leaves_the_temperatures_that_are_done(monkeypatch):
+    monkeypatch.setattr("spectralz.inference.temperatures.seconds_of_all_states", lambda *_: np.inf)
     interrupt_after(monkeypatch, "spectralz.inference.temperatures.quantities", 2)
     found = sz.thermodynamics(MODELS["grid"], BETAS, "exact")
     assert found.interrupted
@@ -266,22 +289,36 @@ def test_an_interrupt_leaves_the_temperatures_that_are_done(monkeypatch):
     assert json.loads(json.dumps(found.to_dict()))["interrupted"] is True
 
 
+def test_an_interrupt_of_a_list_of_states_leaves_the_temperatures_that_are_done(monkeypatch):
+    interrupt_after(monkeypatch, "spectralz.inference.all_states._at", 2)
+    found = sz.thermodynamics(MODELS["grid"], BETAS)
+    assert found.interrupted
+    assert found.beta.tolist() == BETAS[:2]
+    assert found.binder.shape == (2,)
+
+
 def test_an_interrupt_before_the_first_temperature_is_an_interrupt(monkeypatch):
-    interrupt_after(monkeypatch, "spectralz.inference.temperatures.quantities", 0)
+    interrupt_after(monkeypatch, "spectralz.inference.all_states._at", 0)
     with pytest.raises(KeyboardInterrupt):
         sz.thermodynamics(MODELS["grid"], BETAS, "exact")
 
 
-@pytest.mark.parametrize("runs", [5, 17])
-def test_an_interrupt_of_annealing_leaves_the_runs_that_are_done(monkeypatch, runs):
-    """In the first or in the second half of the runs; what they say is not trusted."""
-    interrupt_after(monkeypatch, "spectralz.sampling.curves.anneal", runs)
-    found = sz.thermodynamics(MODELS["grid"], [0.4, 1.0], "annealing", work=1e8, seed=0)
+@pytest.mark.parametrize("populations", [5, 70])
+def test_an_interrupt_of_annealing_leaves_the_populations_that_are_done(monkeypatch, populations):
+    """In the first population or in the second; what they say is not trusted."""
+    interrupt_after(monkeypatch, "spectralz.sampling.curves.visit", populations)
+    found = sz.thermodynamics(MODELS["grid"], [0.4, 1.0], "annealing", work=1e9, seed=0, threads=1)
     assert found.interrupted
     assert not found.trusted.any()
     for k, beta in enumerate(found.beta):
         truth = enumerated(MODELS["grid"], beta)
         assert abs(found.log_z[k] - truth["log_z"]) < 6.0 * found.log_z_error[k] + 0.1
+
+
+def test_an_interrupt_before_the_first_population_is_an_interrupt(monkeypatch):
+    interrupt_after(monkeypatch, "spectralz.sampling.curves.visit", 0)
+    with pytest.raises(KeyboardInterrupt):
+        sz.thermodynamics(MODELS["grid"], [0.4, 1.0], "annealing", work=1e9, threads=1)
 
 
 def test_an_interrupt_of_contractions_leaves_the_temperatures_that_are_done(monkeypatch):
@@ -292,23 +329,6 @@ def test_an_interrupt_of_contractions_leaves_the_temperatures_that_are_done(monk
     assert found.method == "mps"
     assert found.beta.tolist() == [0.3, 0.5]
     assert found.log_z[0] == pytest.approx(sz.log_z(model.scaled(0.3), "exact").log_z)
-
-
-def test_a_quick_answer_stands_in_for_what_an_interrupt_prevents(monkeypatch):
-    model = sz.generators.grid(6, 1.0, seed=0)
-    interrupt_after(monkeypatch, "spectralz.inference.contracted._at", 0)
-    found = sz.thermodynamics(model, [0.3, 0.5], exclude=["exact"], budget=5)
-    assert found.interrupted
-    assert found.method == "annealing"
-    assert not found.trusted.any()
-    assert abs(found.log_z[0] - sz.log_z(model.scaled(0.3), "exact").log_z) < 10.0 * found.log_z_error[0]
-
-
-def test_an_interrupt_of_the_quick_answer_ends_the_call(monkeypatch):
-    interrupt_after(monkeypatch, "spectralz.sampling.curves.anneal", 2)
-    found = sz.thermodynamics(sz.generators.grid(6, 1.0, seed=0), [0.3, 0.5], exclude=["exact"], budget=5)
-    assert found.interrupted
-    assert found.method == "annealing"
 
 
 @pytest.mark.slow
@@ -345,26 +365,12 @@ def test_methods_can_be_left_out():
 
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
-def test_where_time_is_short_curves_are_rough_and_say_so():
+def test_where_time_is_short_curves_are_not_trusted_and_say_so():
     found = sz.thermodynamics(MODELS["grid"], [0.5, 1.0], "annealing", work=1e6)
-    assert "too few to be checked" in str(found.status)
+    assert "no time to look for phases" in str(found.status)
     assert not found.trusted.any()
     for k, beta in enumerate(found.beta):
         assert abs(found.log_z[k] - enumerated(MODELS["grid"], beta)["log_z"]) < 6.0 * found.log_z_error[k] + 0.05
-
-
-def test_groups_of_a_run_are_runs():
-    rng = np.random.default_rng(0)
-    weight = rng.dirichlet(np.full(12, 0.3))
-    run = Run(2.0, rng.choice(np.array([-1, 1], dtype=np.int8), (12, 5)), weight, np.arange(12), 0.0)
-    groups = curves._groups_of(run)
-    assert len(groups) == 4
-    assert np.mean([np.exp(group.log_z) for group in groups]) == pytest.approx(np.exp(2.0))
-    for k, group in enumerate(groups):
-        assert group.weight.sum() == pytest.approx(1.0)
-        np.testing.assert_array_equal(group.x, run.x[k::4])
-        # A state has its own log-weight, whatever group it is in.
-        np.testing.assert_allclose(np.log(group.weight) + group.log_z + np.log(3), np.log(12 * weight[k::4]) + 2.0)
 
 
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
@@ -375,4 +381,4 @@ def test_rough_curves_are_near_the_truth_where_it_is_hot():
     for k, beta in enumerate([0.1, 0.2]):
         assert abs(found.log_z[k] - sz.closed_forms.torus(40, 40, 0.3 * beta)) < 2.0 * found.log_z_error[k] < 40.0
         slope = sz.closed_forms.torus(40, 40, 0.3 * (beta + 1e-4)) - sz.closed_forms.torus(40, 40, 0.3 * (beta - 1e-4))
-        assert abs(found.energy[k] + slope / 2e-4) < 5.0 * found.energy_error[k] < 100.0
+        assert abs(found.energy[k] + slope / 2e-4) < 5.0 * found.energy_error[k] < 500.0

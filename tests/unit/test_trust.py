@@ -5,14 +5,12 @@ would do. ``test_importance.py`` has the rules of contractions, ``test_verdict.p
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from spectralz.sampling.bridge import Bridge
 from spectralz.sampling.heavy.pool import Share
-from spectralz.sampling.populations import Run
 from spectralz.sampling.round_trips import RoundTrip
 from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within
 from spectralz.trust.frontier import judge_bracket
@@ -22,97 +20,12 @@ from spectralz.trust.pools import can_measure, is_measured, judge_pool
 from spectralz.trust.propagation import judge_propagation
 from spectralz.trust.ratios import judge_bridge
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
-from spectralz.trust.runs import Summary, judge_runs, summary_of
 
 
 def test_the_rounding_of_a_huge_answer_is_part_of_its_error():
     assert with_rounding(0.5, 10.0) == pytest.approx(0.5)
     assert with_rounding(0.0, 2.0**53) == pytest.approx(8.0)
     assert with_rounding(6.0, -(2.0**53)) == pytest.approx(10.0)
-
-
-# ----------------------------------------------------------------------------------------------------------- runs
-
-GOOD = Summary(10.0, 0.01, 0.01, 0.01, families=500.0, gap=0.0, gap_error=0.0)
-
-
-def population(weights, log_z=0.0, *, gap=0.0, spread=0.0, variance=0.0, points=1):
-    """A run whose states have given weights, each a family of its own."""
-    weight = np.asarray(weights, dtype=float)
-    size = len(weight)
-    return Run(
-        log_z=log_z,
-        x=np.ones((size, 1), dtype=np.int8),
-        weight=weight / weight.sum(),
-        family=np.arange(size),
-        variance=variance,
-        gap=gap,
-        spread=np.array([spread]),
-        points=np.ones(points),
-    )
-
-
-def test_runs_with_few_families_are_not_trusted():
-    judged = judge_runs(replace(GOOD, families=25.0), 5.0)
-    assert (judged.log_z, judged.std_error, judged.trusted) == (15.0, pytest.approx(0.01), False)
-    assert judged.why == "; only 25 independent families are left, 30 are needed: do not trust"
-    assert judge_runs(replace(GOOD, families=35.0), 5.0) == Judgment(15.0, judged.std_error, True, "")
-
-
-@pytest.mark.parametrize(
-    ("evidence", "harmless", "too_large"),
-    [
-        ({"gap_error": 0.1}, 0.25, 0.35),  # three of its errors
-        ({"std_error": 2.0}, 0.8, 1.2),  # half of the answer's error
-        ({}, 0.04, 0.06),  # hardly anything
-    ],
-)
-def test_runs_with_a_gap_are_not_trusted(evidence, harmless, too_large):
-    for sign in (1.0, -1.0):
-        assert judge_runs(replace(GOOD, gap=sign * harmless, **evidence)).trusted
-        judged = judge_runs(replace(GOOD, gap=sign * too_large, **evidence))
-        assert not judged.trusted
-        assert f"differs by {sign * too_large:.2g} between states before and after the sweeps" in judged.why
-
-
-def test_both_reasons_are_told():
-    judged = judge_runs(replace(GOOD, families=2.0, gap=5.0))
-    assert "2 independent families" in judged.why
-    assert "out of equilibrium" in judged.why
-
-
-def test_few_families_widen_the_error():
-    assert summary_of([population(np.ones(40), variance=0.04)]).std_error == pytest.approx(0.2 * (1.0 + 20.0 / 40))
-    assert summary_of([population(np.ones(4000), variance=0.04)]).std_error == pytest.approx(0.2 * 1.005)
-
-
-def test_few_families_fall_short_of_the_mean_of_their_weights():
-    """Logs of variance 100: the mean weight is e^50 times the typical one, and 100 states reach e^30 times."""
-    largest = math.sqrt(2.0 * 100.0 * math.log(100.0))
-    uneven = np.append(np.full(99, 1e-9), 1.0)
-    assert summary_of([population(uneven, spread=100.0)]).std_error == pytest.approx(50.0 - largest)
-    assert summary_of([population(uneven, spread=10.0)]).std_error == 0.0  # they reach farther than they need to
-    assert summary_of([population(uneven, spread=10_000.0)]).std_error == pytest.approx(10.0 * largest)  # at most
-    # Where families are many, their weights tell the error.
-    many, few = (np.append(np.ones(count), np.full(100 - count, 1e-9)) for count in (35, 25))
-    assert summary_of([population(many, spread=100.0)]).std_error == 0.0
-    assert summary_of([population(few, spread=100.0)]).std_error == pytest.approx(50.0 - largest)
-
-
-def test_runs_count_by_their_effort_and_scatter():
-    runs = [
-        population(np.ones(100), math.log(1.0), gap=0.1, variance=0.01),
-        population(np.ones(100), math.log(3.0), gap=0.5, variance=0.01, points=3),
-    ]
-    found = summary_of(runs)
-    assert found.log_z == pytest.approx(math.log(0.25 * 1.0 + 0.75 * 3.0))
-    assert found.run_error == pytest.approx(math.sqrt(0.25 * 1.5**2 + 0.75 * 0.5**2) / 2.5)
-    assert found.family_error == pytest.approx(0.1 * math.hypot(0.25, 2.25) / 2.5)
-    assert found.families == pytest.approx(100.0 / (0.1**2 + 0.9**2))
-    assert found.std_error == pytest.approx(found.run_error * (1.0 + 20.0 / found.families))
-    assert (found.gap, found.gap_error) == (pytest.approx(0.4), pytest.approx(math.sqrt(0.03)))
-    alone = summary_of(runs[:1])
-    assert (alone.run_error, alone.gap_error) == (0.0, math.inf)
 
 
 # ------------------------------------------------------------------------------------------------------- round trips
@@ -178,9 +91,9 @@ def test_a_pool_is_trusted_if_its_share_is_measured():
 # ------------------------------------------------------------------------------------------------------------- ratios
 
 
-def states(count=100):
-    """The judgment on populations with so many families, and what was not measured: nothing."""
-    return judge_runs(summary_of([population(np.ones(count), 8.0)]), 2.0), 0.0
+def states(families=100):
+    """The judgment on states with so many families."""
+    return Judgment(0.0, 0.1, families >= 30.0, "" if families >= 30.0 else "; too few")
 
 
 FIRM = Bridge(np.full(4, 1.0), np.full(4, 1.0), 10)
@@ -239,8 +152,20 @@ def test_the_states_of_both_models_must_be_trusted(order):
     assert not few.trusted
     assert "too few" in few.why
     assert judge_bridge(FIRM, [states(), states(35)][::order]).trusted
-    missing = judge_bridge(FIRM, [states(), (states()[0], 0.03)][::order])
-    assert missing == Judgment(pytest.approx(1.0), pytest.approx(0.03), True)
+
+
+def test_what_one_family_could_change_is_the_least_error():
+    ways = np.full(4, 1.0)
+    found = judge_bridge(Bridge(ways, ways, 10, contrast=3.0), [states(), states()], families=100.0)
+    assert found == Judgment(pytest.approx(1.0), pytest.approx(0.03), True)
+
+
+def test_groups_count_by_their_shares():
+    """Two groups that hold .9 and .1 of Z there, and both the same ratio back."""
+    way = Bridge(np.log([1.0, 2.0]), np.log([1.1, 1.1]), 10, np.array([0.9, 0.1]), np.array([0.3, 0.7]))
+    found = judge_bridge(way, [])
+    assert found.log_z == pytest.approx(math.log(1.1))
+    assert found.std_error == pytest.approx(0.5 * math.sqrt(0.5 * 2.0 * (0.5 * math.log(2.0)) ** 2))
 
 
 # ----------------------------------------------------------------------------------------------------------- frontier

@@ -21,8 +21,8 @@ from spectralz.sampling.heavy.pool import search, state_pool
 from spectralz.sampling.heavy.quench import fields, quench
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import LEAST_POINTS, STATES, SWEEPS, survey
+from spectralz.sampling.population import carry
 from spectralz.sampling.round_trips import there_and_back
-from spectralz.sampling.run import anneal
 from spectralz.sampling.sweeps import relax
 
 # What is counted matters here, not how good it is.
@@ -191,10 +191,10 @@ def test_runs_and_pools_count_all_that_they_do(model):
     size, rng = 30, np.random.default_rng(0)
     x = rng.choice(np.array([-1, 1], dtype=np.int8), size=(size, model.n))
     pool, path = state_pool(model, 1000), path_to(model)
-    few, many = (counted(anneal, path, np.linspace(0.0, 1.0, count), size, rng) for count in (9, 17))
+    few, many = (counted(carry, path, np.linspace(0.0, 1.0, count), 3, size // 3, rng) for count in (9, 17))
     # An operation and a half for each spin that is swept, at least.
     assert many - few >= 1.5 * 8 * x.size
-    assert counted(anneal, path, np.linspace(0.0, 1.0, 9), 2 * size, rng) == 2 * few
+    assert counted(carry, path, np.linspace(0.0, 1.0, 9), 6, size // 3, rng) == 2 * few
     assert counted(survey, path, rng) >= 1.5 * LEAST_POINTS * STATES * SWEEPS * model.n
     assert counted(relax, path, x, 5, rng) >= 1.5 * 5 * x.size
     assert 2.0 * few < counted(there_and_back, path, np.linspace(0.0, 1.0, 9), size, rng) < 3.0 * few

@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz._support import clock
+from spectralz._support.progress import report
 from spectralz.errors import OptionError, TooLargeError, catching_interrupt
 from spectralz.inference.contracted import contracted
-from spectralz.inference.moments import KNOWN, at_infinite_temperature, quantities, with_what_is_certain
-from spectralz.trust.strata import judge_strata, summary_of_strata
+from spectralz.inference.moments import KNOWN, at_infinite_temperature, of_coins, quantities, with_what_is_certain
+from spectralz.methods.annealing import limits_of
+from spectralz.sampling.curves import cooled, evidence_by_temperature, observed
+from spectralz.sampling.path import from_coins
+from spectralz.sampling.plan import bytes_per_state
+from spectralz.sampling.spread import crew_for
+from spectralz.trust.populations import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,8 +33,10 @@ if TYPE_CHECKING:
 CONTRACTING_SHARE = 0.9
 # A way begins only if so much of the time is left; others have answered by then.
 LEAST_LEFT = 0.2
-# The time of curves to show after an interrupt, and how long they take at least.
-QUICK_SHARE, QUICK_SECONDS_PER_SPIN = 0.05, 2e-4
+# Populations get this share of the time, and what is made of them at most this memory. Means over states take at most
+# this share, and so many seconds; there a state takes so many operations per neighbor and per spin.
+POPULATIONS_SHARE, MOST_BYTES, OBSERVED_SHARE, LONGEST_OBSERVED = 0.85, 4e9, 0.1, 60.0
+OBSERVED_ENTRY, OBSERVED_SPIN = 0.25, 10.0
 
 
 @dataclass(frozen=True)
@@ -82,12 +90,12 @@ Way = Callable[..., Found | None]
 
 
 def with_infinite_temperature(model: Model, found: Found) -> Found:
-    """Add beta = 0 to temperatures above it; the size of the magnetization has no short formula there."""
+    """Add beta = 0 to temperatures above it."""
     at_zero = dict(zip(KNOWN, quantities(model, 0.0, lambda _: at_infinite_temperature(model), 0.0), strict=True))
+    known: dict[str, Any] = {name: pair[0] for name, pair in at_zero.items()} | of_coins(model.n)
     pairs = {
-        name: (np.append(at_zero[name][0], value), np.append(at_zero[name][1], error))
+        name: (np.concatenate([np.array([known[name]]), value]), np.concatenate([np.zeros_like(error[:1]), error]))
         for name, (value, error) in found.quantities.items()
-        if name in at_zero
     }
     return replace(
         found,
@@ -107,11 +115,8 @@ def first_of(model: Model, betas: FloatArray, ways: Mapping[str, Way], deadline:
         raise OptionError(
             "no exact method can do it in time, and all others are left out; exclude less, or raise budget"
         )
-    found, left, quick = None, np.ones(len(betas), dtype=bool), None
+    found, left = None, np.ones(len(betas), dtype=bool)
     with catching_interrupt() as interrupt:
-        quick = _quickly(model, betas, deadline, seed)
-        if quick is not None and quick.interrupted:
-            raise KeyboardInterrupt
         for name, way in ways.items():
             is_late = deadline.left < LEAST_LEFT * deadline.seconds
             if is_late and found is not None and np.isfinite(found.quantities["log_z"][0]).all():
@@ -125,20 +130,9 @@ def first_of(model: Model, betas: FloatArray, ways: Mapping[str, Way], deadline:
                 break
     if found is not None and not (interrupt.happened or found.interrupted):
         return found
-    if quick is not None:
-        found = quick if found is None else found.replaced_by(quick.only(left), left)
     if found is None:
         raise KeyboardInterrupt
     return replace(found.only(np.isfinite(found.quantities["log_z"][0])), interrupted=True)
-
-
-def _quickly(model: Model, betas: FloatArray, deadline: Deadline, seed: int) -> Found | None:
-    """Return something to show after an interrupt, not to be trusted, if that takes a small share of the time."""
-    share = deadline.share(QUICK_SHARE)
-    if clock.counts_operations() or QUICK_SECONDS_PER_SPIN * model.n > share.left:
-        return None
-    found = _cooled(model, betas, share, seed, is_last=False)
-    return replace(found, trusted=np.zeros(len(betas), dtype=bool))
 
 
 def _contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found | None:
@@ -163,28 +157,44 @@ def _contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, 
     return Found(pairs, trusted, ("mps",) * len(betas), {"mps": words}, betas, found.interrupted)
 
 
-def _cooled(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
-    """Anneal through all temperatures, and judge log Z at each as that of any runs."""
-    from spectralz.sampling.curves import curves
-
+def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
+    """Take populations through all temperatures, and judge log Z at each as that of any populations."""
     del is_last  # it always answers
-    cooled = curves(model, betas, deadline.share(1.0), np.random.default_rng(seed))
-    log_z, error = cooled.log_z
-    judged = [judge_strata(summary_of_strata(groups), phases, groups, 0.0) for phases, groups in cooled.strata]
-    errors = np.maximum(error, [verdict.std_error for verdict in judged])
-    pairs = {
-        name: pair
-        for name in (*KNOWN, "abs_magnetization")
-        if (pair := (log_z, errors) if name == "log_z" else getattr(cooled, name)) is not None
-    }
-    runs = "1 run" if cooled.runs == 1 else f"{cooled.runs} runs"
-    words = f"{cooled.states} states in {runs} through {cooled.points} points"
-    words += ", too few to be checked" if cooled.is_rough else ", and through half as many"
-    is_checked = not (cooled.interrupted or cooled.is_rough)
-    trusted = np.array([verdict.trusted and is_checked for verdict in judged])
-    return Found(pairs, trusted, ("annealing",) * len(betas), {"annealing": words}, betas, cooled.interrupted)
+    path, rng = from_coins(model), np.random.default_rng(seed)
+    states = MOST_BYTES / (2.0 * (bytes_per_state(path) + (len(betas) + 2) * max(model.n, 1)))
+    limits = limits_of(deadline.share(POPULATIONS_SHARE), states=states)
+    with crew_for(path) as crew:
+        done = cooled(model, betas, crew, limits, rng)
+    per_state = OBSERVED_ENTRY * path.entries + OBSERVED_SPIN * model.n + 1.0
+    seconds = OBSERVED_SHARE * min(deadline.seconds, LONGEST_OBSERVED)
+    most = 0.0 if done.is_interrupted else seconds * clock.OPERATIONS_PER_SECOND / (per_state * len(betas))
+    rows, trusted, reasons = [], [], []
+    for k, (beta, evidence) in enumerate(zip(betas.tolist(), evidence_by_temperature(done), strict=True)):
+        report("means over states", k / len(betas))
+        judged = judge(evidence)
+        pairs = observed(done, k, most, rng)
+        log_z = np.array([judged.log_z + beta * model.constant])
+        pairs |= {"log_z": (log_z, np.array([judged.std_error]))}
+        rows.append(pairs)
+        trusted.append(judged.trusted and not done.is_interrupted)
+        reasons += [judged.why] if judged.why else []
+    found = {name: stacked([row[name] for row in rows]) for name in rows[0]}
+    sizes = [population.size for _, population in done.at(0)]
+    words = f"{sum(sizes)} states through {len(done.routes[0].legs[0].points)} temperatures"
+    if done.phases:
+        words += f", some of them towards {len(done.phases)} phases that others missed"
+    words += reasons[0] if reasons else ""
+    return Found(
+        found, np.array(trusted), ("annealing",) * len(betas), {"annealing": words}, betas, done.is_interrupted
+    )
+
+
+def stacked(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Return values and errors of all temperatures, in one number or one row for each."""
+    value, error = (np.array(part) for part in zip(*pairs, strict=True))
+    return (value[:, 0], error[:, 0]) if value.shape[1] == 1 else (value, error)
 
 
 # Ways that take pairs of spins only.
 PAIRWISE_WAYS = ("mps",)
-WAYS: dict[str, Way] = {"mps": _contracted, "annealing": _cooled}
+WAYS: dict[str, Way] = {"mps": _contracted, "annealing": _annealed}

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from spectralz.model import Polynomial
 
@@ -35,6 +36,21 @@ class Moments(NamedTuple):
 def at_infinite_temperature(model: Model) -> Moments:
     """Return what is known at beta = 0: spins are fair coins, and the products of two are 0 in the mean."""
     return Moments(model.n * float(np.log(2.0)), 0.0 - model.constant, np.zeros(model.n), 0.0)
+
+
+def of_coins(n: int) -> dict[str, Any]:
+    """Return the moments of the magnetization of n fair coins, which are those of the overlap of two states."""
+    half = n // 2
+    size = float(np.exp(gammaln(2 * half + 1) - 2.0 * gammaln(half + 1) - 2 * half * np.log(2.0))) if n else 0.0
+    square, fourth = (1.0 / n, (3.0 - 2.0 / n) / n**2) if n else (0.0, 0.0)
+    binder = 1.0 - fourth / (3.0 * square**2) if n else 0.0
+    return {
+        "abs_magnetization": size,
+        "magnetization_moments": [0.0, size, square, fourth],
+        "binder": binder,
+        "overlap_moments": [square, fourth],
+        "overlap_binder": binder,
+    }
 
 
 def mean_energy(model: Model, mean: FloatArray, pair_mean: FloatArray) -> float:

@@ -7,38 +7,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support.deadline import Deadline, budgeted, checked_budget
+from spectralz._support.deadline import budgeted, checked_budget
 from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, TooLargeError, showing_interrupts
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.verbs import log_z
 from spectralz.methods import Exact, Quadrature
+from spectralz.methods.annealing import counted, judged, limits_of, states_of
 from spectralz.parts.outcome import LARGEST_TRUSTED_ROUNDING
 from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind, Quantity, Status
-from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import STEP, seconds_per_sweep, spaced_by
-from spectralz.sampling.run import anneal_many
+from spectralz.sampling.core import Work
+from spectralz.sampling.path import from_coins
+from spectralz.sampling.plan import bytes_per_state
 from spectralz.sampling.spread import crew_for
-from spectralz.sampling.strata.runs import annealed_to_phases, run_by_run
-from spectralz.trust.strata import judge_strata, may_add, summary_of_strata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from spectralz._support.deadline import Deadline
     from spectralz.model import RBM, Ising, Model, Polynomial
-    from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
-    from spectralz.sampling.strata.phases import Phases
     from spectralz.trust.judgment import Judgment
 
-# Independent runs from each model, and the states of each.
-RUNS, FEWEST_STATES, MOST_STATES = 8, 64, 4096
 # Models are close if their difference varies by less than this many nats over the states of either.
 MOST_APART = 60.0
-# Of the time so much goes into states of each model, the rest into the way.
-SHARE_OF_STATES = 0.25
+# Of the time that is left, so much goes into states of each model; the rest goes into the way.
+SHARES = (0.25, 1.0 / 3.0)
+# The states of a model and what is made of them take at most this memory.
+MOST_BYTES = 2e9
 
 
 def log_ratio(
@@ -138,39 +136,27 @@ def _bridged(first: Model, second: Model, deadline: Deadline, rng: np.random.Gen
     from spectralz.sampling.engines.between import difference_of
     from spectralz.trust.ratios import judge_bridge
 
-    states = [_states(model, SHARE_OF_STATES * deadline.seconds, rng) for model in (first, second)]
-    there, back = (run_by_run(groups) for _, groups in states)
-    apart = max(float(np.std(difference_of(first, second, run.x))) for run in (*there, *back))
-    if apart > MOST_APART:
+    there, below = _states(first, deadline.share(SHARES[0]), rng)
+    back, above = _states(second, deadline.share(SHARES[1]), rng)
+    if max(float(np.std(difference_of(first, second, run.x))) for run in (there, back)) > MOST_APART:
         return None
-    rest = Deadline.after((1.0 - 2.0 * SHARE_OF_STATES) * deadline.seconds)
-    way = bridge(first, second, there, back, rest, rng)
-    ends = [_judged(*found) for found in states]
-    judged = judge_bridge(way, ends)
-    words = f"{2 * RUNS} runs of {there[0].size} states there and back, {way.models} models in between"
-    value = judged.log_z + second.constant - first.constant
-    status = Status(words + judged.why, converged=judged.trusted)
-    return Quantity(value, judged.std_error, Kind.ESTIMATE, judged.trusted, status)
+    way = bridge(first, second, there, back, deadline, rng)
+    found = judge_bridge(way, [below, above], min(there.families, back.families))
+    words = f"{there.size} states there, {back.size} back, {way.models} models in between"
+    value = found.log_z + second.constant - first.constant
+    status = Status(words + found.why, converged=found.trusted)
+    return Quantity(value, found.std_error, Kind.ESTIMATE, found.trusted, status)
 
 
-def _states(model: Model, seconds: float, rng: np.random.Generator) -> tuple[Phases, list[list[Run]]]:
-    """Return states of a model: the phases that plain runs miss, and the runs that count for each stratum."""
-    path = path_to(model)
-    with crew_for(path) as crew:
-        one = max(crew.seconds_of_many(path, seconds_per_sweep(path, parallel=crew.parallel)), 1e-12)
-
-        def make(to: Path) -> list[Run]:
-            points = spaced_by(to, STEP, rng, crew.parallel)
-            size = int(min(max(seconds / (one * len(points) * RUNS), FEWEST_STATES), MOST_STATES))
-            return list(anneal_many(crew, to, points, size, RUNS, rng))
-
-        return annealed_to_phases(crew, path, make(path), rng, make)
-
-
-def _judged(phases: Phases, groups: list[list[Run]]) -> tuple[Judgment, float]:
-    """Return a judgment on the states of a model, and what may be missing."""
-    summary = summary_of_strata(groups)
-    return judge_strata(summary, phases, groups, 0.0), may_add(phases, groups, summary.log_z)
+def _states(model: Model, deadline: Deadline, rng: np.random.Generator) -> tuple[Run, Judgment]:
+    """Return states of a model, and the judgment on its log Z by them."""
+    path = from_coins(model)
+    with crew_for(path) as crew, deadline.in_force():
+        limits = limits_of(deadline, states=MOST_BYTES / (bytes_per_state(path) + 3 * model.n + 1))
+        work = counted(Work(model, crew, rng, limits))
+    if work.is_interrupted:
+        raise KeyboardInterrupt
+    return states_of(work), judged(work)[2]
 
 
 def _one_by_one(first: Model, second: Model, auto: Auto) -> Quantity:

@@ -1,8 +1,9 @@
 """``temperature``: the beta for which samples look drawn from exp(beta log-weight).
 
-The likelihood of N samples with energies E = -log-weight is largest where the mean energy of the model is that of the
-samples, U(beta) = mean(E). U falls with beta, with slope -Var(E), so that Newton's method finds beta, and its standard
-error is 1 / sqrt(N Var(E)). The pseudo-likelihood needs neither U nor log Z: it takes each spin given the others.
+The log-likelihood of N samples with energies E = -log-weight has the slope N (U(beta) - mean(E)), where U is the mean
+energy of the model. So a curve U(beta) is all it takes: beta is where U is the mean of the samples, its standard error
+is 1 / sqrt(N Var(E)), and the likelihood elsewhere is an integral, which gives intervals. The pseudo-likelihood needs
+no curve: it takes each spin given the others.
 """
 
 from __future__ import annotations
@@ -28,13 +29,20 @@ from spectralz.methods.base import has_few_pairs
 from spectralz.model import Polynomial
 from spectralz.model.values import checked_weights
 from spectralz.result import Kind, Status, Temperature
+from spectralz.result.temperature import energy_curve
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
     from spectralz.model import RBM, FloatArray, Ising, SpinArray
 
 PSEUDO = "pseudo"
-# How many temperatures are tried at most, with half of the budget together; more if they are exact.
-MOST_POINTS, MOST_EXACT_POINTS = 5, 40
+# Mean energies are sought at temperatures a factor of 2 apart, in so many rounds at most; then in steps of standard
+# errors around the answer, as far as intervals reach.
+WIDE, MOST_ROUNDS = np.array([0.25, 0.5, 1.0, 2.0, 4.0]), 8
+CLOSE = np.linspace(-5.0, 5.0, 9)
 # Where all samples are ground states: how many temperatures are looked at, from a share of the coldest one on.
 POINTS_OF_LIMIT, COLDEST_SHARE, HOTTEST = 24, 1e-3, 50.0
 TINY_VARIANCE = 1e-300
@@ -42,10 +50,8 @@ TINY_VARIANCE = 1e-300
 FEWEST_FOR_TEST = 30
 # States of fair coins that give the variance of the energy if there are too many pairs to add up.
 COINS = 1000
-# The search ends when a step is so small a share of the standard error, or of beta.
-SMALL_STEP, TINY_STEP = 0.05, 1e-9
-# Beta is not searched for beyond so many times the first guess per step.
-LONGEST_STEP = 3.0
+# Exact answers are improved until a step is so small a share of beta, at most so many times.
+TINY_STEP, MOST_STEPS = 1e-9, 20
 # Energies that differ by less than this share of their size are the same.
 SAME_ENERGY = 1e-12
 LARGEST_PSEUDO, MOST_NEWTON_STEPS = 1e6, 200
@@ -73,17 +79,28 @@ class Samples(NamedTuple):
         return float(self.weight @ (self.energy - self.mean) ** order) / self.size
 
 
-class Point(NamedTuple):
-    """The mean and the variance of the energy of a model at a temperature, with errors."""
+class Points(NamedTuple):
+    """Mean and variance of the energy of a model at some temperatures, which rise, with errors."""
 
-    beta: float
-    energy: float
-    energy_error: float
-    variance: float
-    variance_error: float
-    trusted: bool
+    beta: FloatArray
+    energy: FloatArray
+    energy_error: FloatArray
+    variance: FloatArray
+    variance_error: FloatArray
+    trusted: NDArray[np.bool_]
     method: str
     is_exact: bool
+
+    def joined(self, other: Points) -> Points:
+        """Return all points; of two at the same temperature the other's."""
+        beta, place = np.unique(np.concatenate([other.beta, self.beta]), return_index=True)
+        pairs = zip(other[1:6], self[1:6], strict=True)
+        energy, energy_error, variance, variance_error, trusted = (np.concatenate(pair)[place] for pair in pairs)
+        return Points(beta, energy, energy_error, variance, variance_error, trusted, other.method, other.is_exact)
+
+    def nearest(self, beta: float) -> int:
+        """Return the place of the temperature nearest to a given one."""
+        return int(np.argmin(np.abs(self.beta - beta)))
 
 
 @dataclass(frozen=True)
@@ -96,51 +113,57 @@ class _Curve:
     options: dict[str, Any]
 
     @cached_property
-    def zero(self) -> Point:
+    def zero(self) -> Points:
         """The point of fair coins, at which the terms of the log-weight are not correlated."""
         if has_few_pairs(self.model):
             variance = float(self.model.field @ self.model.field + np.sum(self.model.edges()[1] ** 2))
         else:
             coins = np.random.default_rng(self.seed).choice([-1, 1], (COINS, self.model.n))
             variance = float(np.var(self.model.log_weight(coins)))
-        return Point(0.0, -self.model.constant, 0.0, variance, 0.0, True, "closed form", True)
+        none = np.zeros(1)
+        return Points(none, none - self.model.constant, none, none + variance, none, none == 0.0, "closed form", True)
 
     def toward(self, sign: float) -> Ising:
         """Return the model for positive beta, or its opposite for negative beta."""
         return self.model if sign > 0.0 else self.model.scaled(-1.0)
 
-    def at(self, beta: float, part: int) -> Point:
-        """Return the point of a temperature, for one of ``part`` parts of the budget."""
-        if beta == 0.0:
-            return self.zero
-        sign = 1.0 if beta > 0.0 else -1.0
+    def at(self, betas: FloatArray, share: float) -> Points:
+        """Return the points of some temperatures, for a share of the budget."""
+        found = self.zero
+        signs = [sign for sign in (1.0, -1.0) if (sign * betas > 0.0).any()]
+        for sign in signs:
+            found = found.joined(self._of_sign(sign, betas[sign * betas > 0.0], share / len(signs)))
+        return found
+
+    def _of_sign(self, sign: float, betas: FloatArray, share: float) -> Points:
         with warnings.catch_warnings(action="ignore", category=InaccurateWarning):
             found = thermodynamics(
                 self.toward(sign),
-                [abs(beta)],
+                np.sort(np.abs(betas)),
                 self.method,
                 seed=self.seed,
-                **_with_part(self.options, part),
+                **_with_share(self.options, share),
             )
-        capacity, error = float(found.heat_capacity[0]), float(found.heat_capacity_error[0])
-        return Point(
-            beta,
-            sign * float(found.energy[0]),
-            float(found.energy_error[0]),
-            capacity / beta**2,
-            error / beta**2,
-            bool(found.trusted[0]) and not found.interrupted,
+        beta = found.beta
+        order = slice(None, None, 1 if sign > 0.0 else -1)
+        return Points(
+            sign * beta[order],
+            sign * found.energy[order],
+            found.energy_error[order],
+            (found.heat_capacity / beta**2)[order],
+            (found.heat_capacity_error / beta**2)[order],
+            found.trusted[order] & (not found.interrupted),
             found.method,
             found.kind is Kind.EXACT,
         )
 
 
-def _with_part(options: dict[str, Any], part: int) -> dict[str, Any]:
-    """Return options with one of equal parts of the budget, or of the work."""
+def _with_share(options: dict[str, Any], share: float) -> dict[str, Any]:
+    """Return options with a share of the budget, or of the work."""
     if options.get("work") is not None:
-        return {**options, "work": options["work"] / part}
+        return {**options, "work": options["work"] * share}
     budget = options.get("budget")
-    return {**options, "budget": (BUDGET if budget is None else budget) / part}
+    return {**options, "budget": (BUDGET if budget is None else budget) * share}
 
 
 def temperature(
@@ -267,13 +290,13 @@ def _of_sample_set(samples: Any, model: Ising) -> SpinArray:
 def _limit(drawn: Samples, curve: _Curve) -> Temperature | None:
     """Return the answer if beta is infinite, since all samples are ground states of the model or of its opposite."""
     zero = curve.zero
-    if zero.variance == 0.0:
+    if zero.variance[0] == 0.0:
         raise ModelError("all states of this model have the same energy, so that samples say nothing about beta")
-    size = max(float(np.abs(drawn.energy).max()), math.sqrt(zero.variance))
+    size = max(float(np.abs(drawn.energy).max()), math.sqrt(zero.variance[0]))
     if float(np.ptp(drawn.energy)) > SAME_ENERGY * size:
         return None
-    sign = 1.0 if drawn.mean < zero.energy else -1.0
-    best = map_state(curve.toward(sign), seed=curve.seed, **_limits(curve.options, MOST_POINTS))
+    sign = 1.0 if drawn.mean < zero.energy[0] else -1.0
+    best = map_state(curve.toward(sign), seed=curve.seed, **_limits(curve.options))
     if -best.log_weight < sign * drawn.mean - SAME_ENERGY * size:
         return None
     which = "lowest" if sign > 0.0 else "highest"
@@ -294,7 +317,7 @@ def _limit(drawn: Samples, curve: _Curve) -> Temperature | None:
 
 def _excess(drawn: Samples, curve: _Curve, sign: float) -> FloatArray:
     """Return temperatures, and minus the log of the probability that a state has the energy of all samples."""
-    scale = math.sqrt(curve.zero.variance)
+    scale = math.sqrt(curve.zero.variance[0])
     betas = np.geomspace(COLDEST_SHARE, 1.0, POINTS_OF_LIMIT) * HOTTEST * math.sqrt(curve.model.n) / scale
     with warnings.catch_warnings(action="ignore", category=InaccurateWarning):
         found = thermodynamics(curve.toward(sign), betas, curve.method, seed=curve.seed, **curve.options)
@@ -302,8 +325,8 @@ def _excess(drawn: Samples, curve: _Curve, sign: float) -> FloatArray:
     return np.array([sign * found.beta, np.maximum(log_count - log_count[-1], 0.0)])
 
 
-def _limits(options: dict[str, Any], part: int) -> dict[str, Any]:
-    return {name: value for name, value in _with_part(options, part).items() if name != "exclude"}
+def _limits(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in _with_share(options, 0.2).items() if name != "exclude"}
 
 
 def _finite(drawn: Samples, curve: _Curve, method: str) -> Temperature:
@@ -319,77 +342,82 @@ def _finite(drawn: Samples, curve: _Curve, method: str) -> Temperature:
 
 
 def _by_likelihood(drawn: Samples, curve: _Curve, first: float) -> Temperature:
-    """Find where the mean energy of the model is that of the samples, by Newton's method between two bounds."""
-    zero = curve.zero
-    points = [zero]
-    guess = (zero.energy - drawn.mean) / zero.variance
-    beta = first if math.isfinite(first) and first * guess > 0.0 else guess
-    step = math.inf
+    """Find where the mean energy of the model is that of the samples."""
+    points = curve.zero
+    guess = float((points.energy[0] - drawn.mean) / points.variance[0])
     with catching_interrupt() as interrupt:
-        while beta != points[-1].beta:
-            report("temperatures", min(0.95, len(points) / MOST_POINTS))
-            here = curve.at(beta, 2 * MOST_POINTS)
-            points.append(here)
-            step = _step(drawn, here)
-            enough = TINY_STEP * abs(beta) if here.is_exact else SMALL_STEP * _error(drawn, here)
-            if abs(step) <= enough or len(points) > (MOST_EXACT_POINTS if here.is_exact else MOST_POINTS):
-                break
-            beta = _next(points, drawn.mean, beta + step)
-        if not points[-1].is_exact:  # the other half of the budget is for where it ended
-            here = curve.at(points[-1].beta, 2)
-            points[-1], step = here, _step(drawn, here)
-    here = points[-1]
-    is_found = abs(step) <= 2.0 * _error(drawn, here)
-    words = (
-        _words(drawn, here, len(points) - 1)
-        if is_found
-        else f"no beta has the samples' energy; {here.beta:.4g} is near"
-    )
+        for points in _closer(drawn, curve, first if math.isfinite(first) and first * guess > 0.0 else guess):
+            report("temperatures", min(0.95, len(points.beta) / (len(WIDE) + len(CLOSE) + 2)))
+    beta, is_found = _where(points, drawn.mean)
+    error, here = _error(drawn, points, beta), points.nearest(beta)
+    words = _words(drawn, points, beta) if is_found else f"no beta has the samples' energy; {beta:.4g} is near"
     return Temperature(
-        beta=here.beta + (step if math.isfinite(step) and is_found else 0.0),
-        std_error=_error(drawn, here),
+        beta=beta,
+        std_error=error,
         samples=drawn.size,
-        method=here.method,
-        trusted=is_found and here.trusted and not interrupt.happened,
+        method=points.method,
+        trusted=is_found and bool(points.trusted[here]) and not interrupt.happened,
         status=Status(f"interrupted: {words}" if interrupt.happened else words, converged=is_found),
         energy_observed=drawn.mean,
-        energy_predicted=here.energy - step * here.variance,
+        energy_predicted=drawn.mean if is_found else float(points.energy[here]),
         variance_observed=drawn.moment(2),
-        variance_predicted=here.variance,
-        variance_error=_noise_of_variance(drawn, here),
-        curve=np.array([[point.beta, point.energy] for point in sorted(points)]).T,
+        variance_predicted=float(np.interp(beta, points.beta, points.variance)),
+        variance_error=_noise_of_variance(drawn, float(points.variance_error[here])),
+        curve=np.array([points.beta, points.energy]),
+        curve_slope=-points.variance,
         interrupted=interrupt.happened,
     )
 
 
-def _step(drawn: Samples, here: Point) -> float:
-    """Return Newton's step to where the model has the samples' energy."""
-    return (here.energy - drawn.mean) / max(here.variance, TINY_VARIANCE)
+def _closer(drawn: Samples, curve: _Curve, guess: float) -> Iterator[Points]:
+    """Return more and more points: some on both sides of the answer, then some close to it, then the answer."""
+    points = curve.zero
+    for k in range(MOST_ROUNDS):
+        if guess == 0.0:
+            break
+        reach = WIDE if k == 0 else WIDE[-1] ** k * WIDE[WIDE > 1.0]
+        points = points.joined(curve.at(guess * reach, 0.25 if k == 0 else 0.05))
+        yield points
+        if _where(points, drawn.mean)[1]:
+            break
+    beta, is_found = _where(points, drawn.mean)
+    if not is_found:
+        return
+    points = points.joined(curve.at(beta + _error(drawn, points, beta) * CLOSE, 0.5))
+    yield points
+    for _ in range(MOST_STEPS if points.is_exact else 0):
+        beta, last = _where(points, drawn.mean)[0], beta
+        points = points.joined(curve.at(np.array([beta]), 0.1))
+        yield points
+        if abs(beta - last) <= TINY_STEP * abs(beta):
+            break
 
 
-def _next(points: list[Point], mean: float, wanted: float) -> float:
-    """Return the next beta: the one wanted, if it is between those that are known to be too small and too large."""
-    low = max((point.beta for point in points if point.energy > mean), default=-math.inf)
-    high = min((point.beta for point in points if point.energy < mean), default=math.inf)
-    last = points[-1].beta
-    if low < wanted < high and abs(wanted) <= LONGEST_STEP * abs(last):
-        return wanted
-    if math.isfinite(low) and math.isfinite(high):
-        return (low + high) / 2.0
-    return LONGEST_STEP * last
+def _where(points: Points, mean: float) -> tuple[float, bool]:
+    """Return where the curve has a mean energy, and whether it does; if not, the nearest end."""
+    from scipy.optimize import brentq
+
+    if not points.energy[-1] <= mean <= points.energy[0]:
+        return float(points.beta[0 if mean > points.energy[0] else -1]), False
+    low = int(np.flatnonzero(points.energy >= mean)[-1])
+    if points.energy[low] == mean:
+        return float(points.beta[low]), True
+    spline = energy_curve(points.beta[low : low + 2], points.energy[low : low + 2], -points.variance[low : low + 2])
+    beta = brentq(lambda b: float(spline(b)) - mean, *points.beta[low : low + 2], xtol=1e-300, rtol=1e-15)
+    return float(beta), True
 
 
-def _error(drawn: Samples, here: Point) -> float:
+def _error(drawn: Samples, points: Points, beta: float) -> float:
     """Return the standard error of beta: of the samples' mean energy, and of that of the model.
 
     The variance of the samples' energies is that of the model, if they are what they seem; the larger one counts.
     """
-    variance = max(here.variance, TINY_VARIANCE)
+    variance = max(float(np.interp(beta, points.beta, points.variance)), TINY_VARIANCE)
     of_mean = math.sqrt(max(variance, drawn.moment(2)) / drawn.size)
-    return math.hypot(of_mean, here.energy_error) / variance
+    return math.hypot(of_mean, float(np.interp(beta, points.beta, points.energy_error))) / variance
 
 
-def _noise_of_variance(drawn: Samples, here: Point) -> float | None:
+def _noise_of_variance(drawn: Samples, error: float) -> float | None:
     """Return the standard error of the samples' variance beside that of a model of the same mean energy, or None.
 
     The variance of the model changes with its mean energy by the ratio of the third cumulant to the second.
@@ -399,14 +427,18 @@ def _noise_of_variance(drawn: Samples, here: Point) -> float | None:
         return None
     rest = drawn.energy - drawn.mean
     deviation = rest**2 - variance - drawn.moment(3) / variance * rest
-    return math.hypot(math.sqrt(float(drawn.weight @ deviation**2)) / drawn.size, here.variance_error)
+    return math.hypot(math.sqrt(float(drawn.weight @ deviation**2)) / drawn.size, error)
 
 
-def _words(drawn: Samples, here: Point, points: int) -> str:
-    words = f"the mean energy of the model is that of the samples, {drawn.mean:.6g}, after {points} temperatures"
-    if here.beta < -2.0 * _error(drawn, here):
+def _words(drawn: Samples, points: Points, beta: float) -> str:
+    words = (
+        f"the mean energy of the model is that of the samples, {drawn.mean:.6g}, by a curve of {len(points.beta)} "
+        "temperatures"
+    )
+    error = _error(drawn, points, beta)
+    if beta < -2.0 * error:
         return f"{words}; beta is negative: the samples prefer high energies, or the signs of the model are opposite"
-    if abs(here.beta) < 2.0 * _error(drawn, here):
+    if abs(beta) < 2.0 * error:
         return f"{words}; the samples could be fair coins, beta = 0"
     return words
 

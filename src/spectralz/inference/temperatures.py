@@ -14,7 +14,9 @@ from spectralz._support.options import checked_count, checked_names, checked_thr
 from spectralz._support.progress import report
 from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, TooLargeError, catching_interrupt, showing_interrupts, shown, warn_inaccurate
-from spectralz.inference.estimated_curves import PAIRWISE_WAYS, WAYS, first_of, with_infinite_temperature
+from spectralz.inference.all_states import at_each
+from spectralz.inference.all_states import seconds as seconds_of_all_states
+from spectralz.inference.estimated_curves import PAIRWISE_WAYS, WAYS, first_of, stacked, with_infinite_temperature
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.moments import KNOWN, STENCIL, quantities, sums_of, with_what_is_certain
 from spectralz.methods import Exact, Method, Quadrature
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from spectralz.inference.all_states import Pairs
     from spectralz.inference.estimated_curves import Way
     from spectralz.model import RBM, FloatArray, Ising, Model
 
@@ -40,6 +43,8 @@ STEP = 3e-4
 # Differences of large numbers lose digits. A number is called exact, and trusted, if rounding changes it by at most
 # these shares of it, or of 1.
 EXACT_SHARE, TRUSTED_SHARE = 1e-6, 0.01
+# All states are listed if that takes no more than this share of the time.
+LISTED_SHARE = 0.25
 
 
 def thermodynamics(
@@ -134,9 +139,11 @@ def thermodynamics(
     free = ModelWithEvidence.checked(model, given).free
     began = clock.seconds()
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
-        solver = _exact_method(free, at, method, left_out, deadline)
-        if solver is not None:
+        solver = None if method in WAYS else _exact_method(free, at, method, left_out, deadline)
+        if isinstance(solver, Method):
             curves = _exact(free, at, solver)
+        elif solver is not None:
+            curves = _listed(free, at)
         else:
             if free.higher.number and method in PAIRWISE_WAYS:
                 raise OptionError(f"{method!r} takes pairs of spins only; curves of this model are made by annealing")
@@ -286,17 +293,25 @@ def _checked_betas(betas: Any) -> FloatArray:
 
 def _exact_method(
     model: Model, betas: FloatArray, wanted: str, left_out: Sequence[str], deadline: Deadline
-) -> Method | None:
-    """Return the exact method that can do it in time, or that was asked for; None if there is none."""
-    if wanted in WAYS:
-        return None
+) -> Method | str | None:
+    """Return the exact method that can do it in time, or that was asked for; None if there is none.
+
+    The text "states" stands for a list of all states, which gives more than eliminations do.
+    """
     runs = (len(STENCIL) + 1) * len(betas)
     if wanted == "exact" or (wanted == "auto" and "exact" not in left_out):
+        listing = seconds_of_all_states(model.n, len(betas))
+        if listing <= LISTED_SHARE * deadline.left:
+            return "states"
         exact = Exact()
         plan = exact.plan(model)
         each = Deadline.after(deadline.left / runs)
-        if plan.refusal is None and (wanted == "exact" or is_affordable(plan, each, with_means=True)):
+        if plan.refusal is None and is_affordable(plan, each, with_means=True):
             return exact
+        if listing <= deadline.left:
+            return "states"
+        if wanted == "exact" and plan.refusal is None:
+            return "states" if listing < float(runs * plan.terms) / clock.OPERATIONS_PER_SECOND else exact
         if wanted == "exact":
             raise TooLargeError(str(plan.refusal))
     quadrature = Quadrature()
@@ -309,6 +324,23 @@ def _exact_method(
     return quadrature if has_few_pairs(model) else None
 
 
+def _listed(model: Model, betas: FloatArray) -> dict[str, Any]:
+    """Sum over all states, which are listed once, at every temperature."""
+    rows: list[Pairs] = []
+    with catching_interrupt() as interrupt:
+        for pairs in at_each(model, betas):
+            rows.append(pairs)
+            report("temperatures", len(rows) / len(betas))
+    if not rows:
+        raise KeyboardInterrupt
+    found = {name: stacked([pairs[name] for pairs in rows]) for name in rows[0]}
+    values, errors = (np.array([found[name][part] for name in KNOWN]) for part in (0, 1))
+    words = f"summed over all 2^{model.n} states at each temperature"
+    curves = _of_exact(model, betas[: len(rows)], values, errors, words, interrupted=interrupt.happened)
+    others = {name: pair for name, pair in found.items() if name not in KNOWN}
+    return curves | {name + suffix: pair[k] for name, pair in others.items() for k, suffix in enumerate(("", "_error"))}
+
+
 def _exact(model: Model, betas: FloatArray, method: Method) -> dict[str, Any]:
     """Solve at every temperature, and beside it for the slope of the energy."""
     rows = []
@@ -319,22 +351,30 @@ def _exact(model: Model, betas: FloatArray, method: Method) -> dict[str, Any]:
     if not rows:
         raise KeyboardInterrupt
     values, errors = np.array(rows).transpose(2, 1, 0)
+    words = "summed up exactly at each temperature; the heat capacity by differences of the mean energy"
+    curves = _of_exact(model, betas[: len(rows)], values, errors, words, interrupted=interrupt.happened)
+    return curves | {"method": method.name}
+
+
+def _of_exact(
+    model: Model, betas: FloatArray, values: FloatArray, errors: FloatArray, words: str, *, interrupted: bool
+) -> dict[str, Any]:
+    """Return curves by values and errors of the quantities known, one row each."""
     values, errors = with_what_is_certain(model.n, values, errors)
     trusted = _is_within(TRUSTED_SHARE, values, errors).all(axis=0)
-    words = "summed up exactly at each temperature; the heat capacity by differences of the mean energy"
     if not trusted.all():
         words += (
             f"; at {np.count_nonzero(~trusted)} temperatures weights are so large that rounding leaves too few digits"
         )
     return {
-        "beta": betas[: len(rows)],
+        "beta": betas,
         **dict(zip(KNOWN, values, strict=True)),
         **{f"{name}_error": error for name, error in zip(KNOWN, errors, strict=True)},
         "kind": Kind.EXACT if _is_within(EXACT_SHARE, values, errors)[:DIGITS].all() else Kind.ESTIMATE,
         "trusted": trusted,
-        "status": _status(words, trusted, interrupted=interrupt.happened),
-        "method": method.name,
-        "interrupted": interrupt.happened,
+        "status": _status(words, trusted, interrupted=interrupted),
+        "method": "exact",
+        "interrupted": interrupted,
     }
 
 

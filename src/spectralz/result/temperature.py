@@ -15,8 +15,17 @@ from spectralz.result.kinds import Record, Shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+    from scipy.interpolate import CubicHermiteSpline
 
+    from spectralz.model import FloatArray
     from spectralz.result.kinds import Status
+
+
+def energy_curve(beta: FloatArray, energy: FloatArray, slope: FloatArray) -> CubicHermiteSpline:
+    """Return mean energies as a function of beta, by values and slopes at some temperatures."""
+    from scipy.interpolate import CubicHermiteSpline
+
+    return CubicHermiteSpline(beta, energy, slope)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,6 +72,8 @@ class Temperature(Shown, Record):
     curve
         The temperatures tried, and the mean energies there; for infinite beta, minus the log-probability of the ground
         states instead. None for the pseudo-likelihood.
+    curve_slope
+        The slopes of the mean energies of ``curve``, which are minus variances; None where beta is infinite.
     interrupted, seconds
         Whether an interrupt ended the search, and how long it took.
 
@@ -87,23 +98,52 @@ class Temperature(Shown, Record):
     variance_predicted: float | None = None
     variance_error: float | None = None
     curve: NDArray[np.float64] | None = None
+    curve_slope: NDArray[np.float64] | None = None
     interrupted: bool = False
     seconds: float = 0.0
 
     def confidence(self, level: float = 0.95) -> Interval:
         """Return an interval that contains beta with about this probability.
 
-        If all samples are ground states, it begins at the beta for which this would happen by chance.
+        It has the temperatures at which a test by the ratio of likelihoods would not reject; those of the
+        pseudo-likelihood are within some standard errors. If all samples are ground states, it is infinite on one side,
+        and on the other ends at the beta for which this would happen by chance. An end may also be infinite if the
+        curve does not reach far enough.
         """
         from scipy.special import ndtri
 
         if not 0.0 < level < 1.0:
             raise OptionError(f"level is {level}; it must be a probability between 0 and 1, such as 0.95")
-        if self.std_error is not None:
-            width = float(ndtri((1.0 + level) / 2.0)) * self.std_error
-            return Interval(self.beta - width, self.beta + width, level)
-        end = self._end(-math.log1p(-level) / self.samples)
-        return Interval(end, None, level) if self.beta > 0.0 else Interval(-math.inf, end, level)
+        if self.std_error is None:
+            end = self._end(-math.log1p(-level) / self.samples)
+            return Interval(end, None, level) if self.beta > 0.0 else Interval(-math.inf, end, level)
+        errors = float(ndtri((1.0 + level) / 2.0))
+        if self.curve_slope is None:
+            return Interval(self.beta - errors * self.std_error, self.beta + errors * self.std_error, level)
+        low, high = (self._far(sign, errors) for sign in (-1.0, 1.0))
+        return Interval(low, high if math.isfinite(high) else None, level)
+
+    def _far(self, sign: float, errors: float) -> float:
+        """Return where the root of twice the log of the likelihoods' ratio is so many errors, on one side of beta."""
+        from scipy.optimize import brentq
+
+        assert self.curve is not None
+        assert self.curve_slope is not None
+        betas, energies = self.curve
+        fall = energy_curve(betas, energies, self.curve_slope).antiderivative()
+        variance = -float(np.interp(self.beta, betas, self.curve_slope))
+        noise = self.samples * (self.std_error or 0.0) ** 2 * variance  # of 1, if there is no other noise
+
+        def excess(beta: float) -> float:
+            ratio = self.energy_observed * (beta - self.beta) - float(fall(beta) - fall(self.beta))
+            return 2.0 * self.samples * ratio - errors**2 * noise
+
+        end = float(betas[-1] if sign > 0.0 else betas[0])
+        if excess(end) >= 0.0:
+            return float(brentq(excess, self.beta, end))
+        # Beyond its end the curve goes on at least as far from the samples as there.
+        slope = 2.0 * self.samples * sign * (self.energy_observed - float(energies[-1 if sign > 0.0 else 0]))
+        return end - sign * excess(end) / slope if slope > 0.0 else sign * math.inf
 
     def _end(self, excess: float) -> float:
         """Return the beta at which minus the log-probability of the ground states is ``excess``."""

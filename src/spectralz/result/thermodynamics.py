@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz._support.extras import from_extra
 from spectralz.errors import SolverError
 from spectralz.result.equality import Compared
 from spectralz.result.kinds import entries
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from spectralz.result.kinds import Kind, Status
 
 QUANTITIES = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "abs_magnetization", "overlap")
+# What physicists plot to find transitions; the names of the columns of the first and third in tables.
+MOMENTS = ("magnetization_moments", "binder", "overlap_moments", "overlap_binder")
+COLUMNS = {
+    "magnetization_moments": ("m1", "abs_m", "m2", "m4"),
+    "overlap_moments": ("q2", "q4"),
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,10 +49,19 @@ class Thermodynamics(Compared):
     magnetization, magnetization_error
         The mean of the spins' mean, between -1 and 1.
     abs_magnetization, abs_magnetization_error
-        The mean of its absolute value, which is not zero without a field; None from exact methods.
+        The mean of its absolute value, which is not zero without a field; None from eliminations and contractions, as
+        are the moments below.
     overlap, overlap_error
         The mean overlap of two independent states per spin: sum_i E[x_i]^2 / n. None for sampled models with very many
         spins.
+    magnetization_moments, magnetization_moments_error
+        The means of m, abs(m), m^2 and m^4, where m is the mean of the spins of a state, -1 or 1 each: (K, 4).
+    binder, binder_error
+        Binder's cumulant, 1 - <m^4> / (3 <m^2>^2): 0 if m is normal, 2/3 if it has one size.
+    overlap_moments, overlap_moments_error
+        The means of q^2 and q^4, where q is the overlap per spin of two independent states: (K, 2).
+    overlap_binder, overlap_binder_error
+        1 - <q^4> / (3 <q^2>^2).
     kind
         Whether these numbers are exact, up to rounding, or an estimate.
     trusted
@@ -89,6 +105,14 @@ class Thermodynamics(Compared):
     abs_magnetization_error: NDArray[np.float64] | None = None
     overlap: NDArray[np.float64] | None = None
     overlap_error: NDArray[np.float64] | None = None
+    magnetization_moments: NDArray[np.float64] | None = None
+    magnetization_moments_error: NDArray[np.float64] | None = None
+    binder: NDArray[np.float64] | None = None
+    binder_error: NDArray[np.float64] | None = None
+    overlap_moments: NDArray[np.float64] | None = None
+    overlap_moments_error: NDArray[np.float64] | None = None
+    overlap_binder: NDArray[np.float64] | None = None
+    overlap_binder_error: NDArray[np.float64] | None = None
     kind: Kind
     trusted: NDArray[np.bool_]
     status: Status
@@ -98,7 +122,7 @@ class Thermodynamics(Compared):
     interrupted: bool = False
 
     def __post_init__(self) -> None:
-        for name in self.names:
+        for name in (*self.names, *self.moments):
             for key in (name, f"{name}_error"):
                 if not np.all(np.isfinite(getattr(self, key))):
                     raise SolverError(f"{self.method} gave a {key} that is not finite; please report this model")
@@ -108,9 +132,29 @@ class Thermodynamics(Compared):
         """The names of the quantities present."""
         return tuple(name for name in QUANTITIES if getattr(self, name) is not None)
 
+    @property
+    def moments(self) -> tuple[str, ...]:
+        """The names of the moments present."""
+        return tuple(name for name in MOMENTS if getattr(self, name) is not None)
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with a row for each temperature and a column for each number and each error.
+
+        The moments of the magnetization have the columns ``m1``, ``abs_m``, ``m2`` and ``m4``, those of the overlap
+        ``q2`` and ``q4``.
+        """
+        pandas = from_extra("pandas", "pandas", "a table of curves")
+        columns: dict[str, NDArray[Any]] = {"beta": self.beta}
+        for name in (*self.names, *self.moments):
+            for suffix in ("", "_error"):
+                value = getattr(self, name + suffix)
+                parts = COLUMNS.get(name, (name,))
+                columns |= {part + suffix: value.reshape(len(value), -1)[:, k] for k, part in enumerate(parts)}
+        return pandas.DataFrame(columns | {"trusted": self.trusted})
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
-        curves = " ".join(f"{name} {name}_error" for name in self.names)
+        curves = " ".join(f"{name} {name}_error" for name in (*self.names, *self.moments))
         return entries(self, f"n method kind status seconds interrupted beta trusted {curves}")
 
     def __repr__(self) -> str:

@@ -196,9 +196,9 @@ def pace_of(measured: Pilot) -> float:
 # ------------------------------------------------------------------------------------------------ 1: pilots
 
 
-def choose_base(work: Work) -> Work:
+def choose_base(work: Work, paths: dict[str, Path] | None = None) -> Work:
     """Let pilots choose the base: of those that agree with the largest log Z, the one with most families per work."""
-    paths = ordinary_paths(work.model, is_hasty=work.limits.is_hasty)
+    paths = paths or ordinary_paths(work.model, is_hasty=work.limits.is_hasty)
     sweeps = work.limits.sweeps or SWEEPS
     quick = {name: _in_time(work, path, quick_size(path, sweeps), sweeps, len(paths)) for name, path in paths.items()}
     in_time = {name: first for name, first in quick.items() if not first.hurried} or quick
@@ -506,8 +506,11 @@ def run_of(work: Work, coefficients: FloatArray) -> Run:
 def numbered_by_group(family: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return new numbers of families, whose remainders modulo 32 are those of their groups.
 
-    Errors of means come from families in groups by these remainders (``populations.py``).
+    Errors of means come from families in groups by these remainders (``populations.py``). The families of a single
+    group stand for themselves.
     """
+    if len(group) and group.min() == group.max():
+        return np.asarray(np.unique(family, return_inverse=True)[1])
     _, first, place = np.unique(family, return_index=True, return_inverse=True)
     remainder = group[first] % GROUPS_OF_MEANS
     rank = np.empty(len(remainder), dtype=np.int64)

@@ -1,380 +1,481 @@
-"""Curves over temperature, from populations that pass through given temperatures.
+"""Curves over temperature, by populations that pass through given temperatures.
 
-The points of a path from fair coins are temperatures, so one run passes through all of them. Errors come from leaving
-out one of several independent runs after the other (the jackknife). States lag behind equilibrium at low temperature,
-twice as far with half as many points. So a second set of runs has half as many points, and its difference, beyond part
-of its noise, is added to the error.
+The points of a path from fair coins are temperatures, so one population passes through all of them. A phase that it
+misses is reached at one temperature, by a population from independent spins with the means of the phase, which goes on
+from there to colder and to warmer ones. At each temperature the populations and their cells are evidence on log Z, as
+in the core, and their states are samples.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from spectralz._support import clock
-from spectralz._support.deadline import Deadline, is_past
-from spectralz._support.progress import report
+from spectralz._support.deadline import Deadline
+from spectralz._support.progress import reporter_of
 from spectralz.errors import catching_interrupt
-from spectralz.model import Ising
-from spectralz.parts.leading import collective_directions
+from spectralz.sampling.bound_parts import bound_parts
+from spectralz.sampling.cells import Cells, row_of, stays
+from spectralz.sampling.core import FIRST_SHARE, LEAST_AGAIN, LEAST_PACE, LONGEST_SEARCH, Work, choose_base
+from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.evidence import evidence_of, log_mean
+from spectralz.sampling.observables import means_of, sample_of
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.plan import LEAST_POINTS, seconds_per_point, survey
-from spectralz.sampling.populations import log_means, mean_and_shares
-from spectralz.sampling.run import anneal
-from spectralz.sampling.spread import crew_for
-from spectralz.sampling.strata.phases import DIRECTIONS, MOST_CANDIDATES, SWEEPS_PER_CANDIDATE, Phases, find_phases
-from spectralz.sampling.strata.runs import counted, path_to_stratum, run_by_run
+from spectralz.sampling.phases_found import (
+    FEWEST_HELD,
+    LEFT,
+    TOGETHER,
+    Missing,
+    Search,
+    are_alike,
+    cost_of_proposal,
+    search,
+)
+from spectralz.sampling.pilot import FEWEST_POINTS
+from spectralz.sampling.plan import seconds_per_sweep
+from spectralz.sampling.population import joined, layout_of, visit
+from spectralz.sampling.share_out import shares_of
+from spectralz.sampling.spread import spread_runs
 from spectralz.sampling.sweeps import operations
+from spectralz.sampling.symmetries import images_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
     from spectralz.model import FloatArray, Model
+    from spectralz.sampling.cells import Row
+    from spectralz.sampling.core import Limits
+    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.evidence import SamplingEvidence
+    from spectralz.sampling.observables import Pair
     from spectralz.sampling.path import Path
-    from spectralz.sampling.populations import Run
+    from spectralz.sampling.phases_found import Phase
+    from spectralz.sampling.population import Layout, Population
     from spectralz.sampling.spread import Crew
 
-# Independent runs, and the states of each: the most where points are so many that more are of no use.
-RUNS, STATES, MOST_STATES = 12, 128, 8192
-# After an interrupt, so many runs are something to return.
-FEWEST_RUNS = 2
-# The survey of the path gets this share of the time.
-SHARE_OF_SURVEY = 0.1
-# If there is no time for all runs, the states of one are divided into so many groups. Not all of them are looked at if
-# they have more couplings than this together. Runs predicted to take so many times too long are not even timed.
-ROUGH_GROUPS, MOST_ROUGH_ENTRIES, HOPELESS_TIMES = 4, 1.2e7, 4.0
-# Points that are of use: this many times the square of the path's length, within these limits.
-POINTS_PER_SQUARE, FEWEST_POINTS, MOST_POINTS = 4.0, 200.0, 20_000.0
-# Of the time, so much is planned with: half the schedule is run first, then the whole of it.
-SHARE_PLANNED = 0.7
-# Of the time that is left, so much goes into the search for phases that were missed; if there are any, the whole
-# schedule is this much shorter, and what is left goes into runs to them.
-SHARE_OF_SEARCH, SHARE_BESIDE_PHASES = 0.1, 0.5
-# A search that takes longer ends after this share of what there is for all of them.
-MOST_OF_SEARCH = 0.5
-# Small models that show how fast this machine is.
-SPINS_OF_RING, SPINS_OF_DENSE, LEAST_SLOWNESS = 32_768, 1024, 0.01
-# Means of spins are kept for the overlap up to so many numbers.
-MOST_MEANS = 50_000_000
-# States are kept to look for collective ones beside them up to so many spins, one byte each.
-MOST_KEPT = 1_000_000_000
+# States of a phase's pilot through all temperatures, and the share of them that stay where the phase is one.
+PILOT_STATES, STAYING = 128, 0.5
+# Phases are looked for at the coldest temperature, and where families fall by the largest factor, if it is this large.
+LARGE_FALL = 1.5
+# The fewest states pass fewer points, without pilots, if they would take more than this share of the time.
+SHARE_OF_FEWEST = 0.25
 
 
-@dataclass(frozen=True)
-class Curves:
-    """Values and errors at each of K temperatures, K numbers each.
+class Leg(NamedTuple):
+    """A path with the points to pass, and the temperatures to stop at, by the numbers of their points."""
 
-    ``energy`` is minus the log-weight of the model itself. ``magnetization``, its size ``abs_magnetization`` and
-    ``overlap``, that of two independent states (None for many spins), are per spin. ``strata`` are the phases that cold
-    states have missed at each temperature, and the runs that count for each stratum. ``is_rough``: there was time for a
-    few short runs only, which nothing checks.
+    path: Path
+    points: FloatArray
+    stops: dict[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """How a population passes the temperatures: the first leg begins at the base, others where that one ends.
+
+    Attributes
+    ----------
+    name
+        In words.
+    legs, sweeps
+        The legs, and the sweeps at every point.
+    phase
+        The cell of the phase that it begins in; 0 for the ordinary population.
     """
 
-    log_z: tuple[FloatArray, FloatArray]
-    energy: tuple[FloatArray, FloatArray]
-    entropy: tuple[FloatArray, FloatArray]
-    heat_capacity: tuple[FloatArray, FloatArray]
-    magnetization: tuple[FloatArray, FloatArray]
-    abs_magnetization: tuple[FloatArray, FloatArray]
-    overlap: tuple[FloatArray, FloatArray] | None
-    strata: list[tuple[Phases, list[list[Run]]]]
-    points: int
-    states: int
-    runs: int = RUNS
-    interrupted: bool = False
-    is_rough: bool = False
+    name: str
+    legs: tuple[Leg, ...]
+    sweeps: int
+    phase: int = 0
+
+    @property
+    def path(self) -> Path:
+        """The path of the first leg."""
+        return self.legs[0].path
+
+    @property
+    def cost(self) -> float:
+        """Operations of a state."""
+        return sum(operations(leg.path.engine, len(leg.points), 1, self.sweeps) for leg in self.legs)
 
 
-class _Sums:
-    """Weighted sums over the states of each run at each temperature."""
-
-    def __init__(self, model: Model, betas: FloatArray, runs: int) -> None:
-        shape = runs, len(betas)
-        self.model, self.betas = model, betas
-        self.log_z = np.zeros(shape)
-        self.energy, self.square = np.zeros(shape), np.zeros(shape)
-        self.magnetization, self.size = np.zeros(shape), np.zeros(shape)
-        # Energies are summed up from their middle, so that no square of a large number hides how they vary.
-        self.middle = np.zeros(len(betas))
-        keeps = runs * len(betas) * model.n <= MOST_MEANS
-        self.means = np.zeros((*shape, model.n)) if keeps else None
-        self.populations: list[list[Run]] = [[] for _ in betas]
-        self.completed = 0
-
-    def keep(self, run: int, k: int, population: Run, log_weight: FloatArray | None = None) -> None:
-        """Add the states of a run at a temperature, and keep them if there is room."""
-        has_room = RUNS * len(self.betas) * population.x.size <= MOST_KEPT
-        self.populations[k].append(population if has_room else replace(population, x=population.x[:, :0]))
-        self.add(run, k, population, log_weight)
-
-    def add(self, run: int, k: int, population: Run, log_weight: FloatArray | None = None) -> None:
-        """Let the states of a run at a temperature count, in place of those that it had before."""
-        share, x = population.weight, population.x
-        energy = -np.asarray(self.model.log_weight(x) if log_weight is None else log_weight)
-        if run == 0:
-            self.middle[k] = float(energy.mean())
-        energy -= self.middle[k]
-        magnetization = x.mean(axis=1, dtype=np.float64) if self.model.n else np.zeros(len(x))
-        self.log_z[run, k] = population.log_z + self.betas[k] * self.model.constant
-        self.energy[run, k], self.square[run, k] = share @ energy, share @ energy**2
-        self.magnetization[run, k], self.size[run, k] = share @ magnetization, share @ np.abs(magnetization)
-        if self.means is not None:
-            self.means[run, k] = share @ x
-
-    def quantities(self, runs: NDArray[np.int64]) -> dict[str, FloatArray]:
-        """Return what some of the runs say together, each weighed by its estimate of Z."""
-        log_z = log_means(self.log_z[runs].T)
-        weight = np.exp(self.log_z[runs] - log_z) / len(runs)
-        energy = (weight * self.energy[runs]).sum(axis=0)
-        variance = np.maximum((weight * self.square[runs]).sum(axis=0) - energy**2, 0.0)
-        quantities = {
-            "log_z": log_z,
-            "energy": self.middle + energy,
-            "entropy": log_z + self.betas * (self.middle + energy),
-            "heat_capacity": self.betas**2 * variance,
-            "magnetization": (weight * self.magnetization[runs]).sum(axis=0),
-            "abs_magnetization": (weight * self.size[runs]).sum(axis=0),
-        }
-        if self.means is not None:
-            quantities["overlap"] = self._overlap(self.means[runs], weight)
-        return quantities
-
-    def _overlap(self, means: FloatArray, weight: FloatArray) -> FloatArray:
-        """Return the mean overlap of states of two different runs, which are independent."""
-        weighted = weight[:, :, None] * means
-        both = (weighted.sum(axis=0) ** 2).sum(axis=1) - (weighted**2).sum(axis=(0, 2))
-        pairs = weight.sum(axis=0) ** 2 - (weight**2).sum(axis=0)
-        return np.asarray(both / np.maximum(pairs, 1e-300) / max(self.model.n, 1))
-
-    def with_errors(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Return what all runs say, and the error of it by the jackknife."""
-        count = self.completed
-        everyone = np.arange(count)
-        without = [self.quantities(np.delete(everyone, run)) for run in range(count)]
-        unseen = self._unseen()
-        with_errors = {}
-        for name, value in self.quantities(everyone).items():
-            apart = np.array([quantities[name] for quantities in without])
-            apart -= apart.mean(axis=0)
-            with_errors[name] = value, np.sqrt((count - 1) / count * (apart**2).sum(axis=0) + unseen[name] ** 2)
-        return with_errors
-
-    def _unseen(self) -> dict[str, FloatArray]:
-        """Return what states too rare to be met could change, where all that were met are alike.
-
-        Their share is about one over the number of states, and their energies lie apart as they do where it is warmer.
-        """
-        rare = np.array([1.0 / max(sum(run.families for run in populations), 1.0) for populations in self.populations])
-        apart = math.sqrt(max(float((self.square - self.energy**2).max(initial=0.0)), 0.0))
-        return {
-            "log_z": rare,
-            "energy": rare * apart,
-            "entropy": rare * (1.0 + self.betas * apart),
-            "heat_capacity": rare * (self.betas * apart) ** 2,
-            "magnetization": rare,
-            "abs_magnetization": rare,
-            "overlap": rare,
-        }
+# The states of a population at each temperature, by number.
+Visited = dict[int, "Population"]
 
 
-def curves(model: Model, betas: FloatArray, deadline: Deadline, rng: np.random.Generator) -> Curves:
-    """Take populations through the temperatures ``betas``, which rise and are above 0, by a deadline."""
-    path = from_coins(model.scaled(float(betas[-1])))
-    with crew_for(path) as crew:
-        one = predicted_seconds(path, RUNS, STATES) / crew.threads
-        if one * LEAST_POINTS < HOPELESS_TIMES * deadline.left:
-            one = max(seconds_per_point(path, STATES, parallel=crew.parallel) * RUNS, 1e-9)
-        if SHARE_PLANNED * deadline.left < 2.0 * LEAST_POINTS * one:
-            return _rough(crew, path, model, betas, SHARE_PLANNED * deadline.left * RUNS / one, rng)
-        with deadline.share(SHARE_OF_SURVEY).in_force():
-            measured = survey(path, rng, crew.parallel)
-        affordable = SHARE_PLANNED * deadline.left / one / 1.5
-        wanted = min(max(POINTS_PER_SQUARE * float(measured.length[-1]) ** 2, FEWEST_POINTS), MOST_POINTS)
-        count = max(min(affordable, wanted), float(LEAST_POINTS))
-        size = int(min(STATES * max(affordable / count, 1.0), MOST_STATES))
-        stops = betas / betas[-1]
-        spaced = partial(_through, crew, path, model, betas, size=size, rng=rng)
-        began = clock.now()
-        half = spaced(np.union1d(measured.spaced(count / 2.0), stops), done=(0.0, 0.3))
-        strata = [(Phases(), [runs]) for runs in half.populations]
-        whole = half
+@dataclass(frozen=True, eq=False)
+class Cooling:
+    """What was done so far.
+
+    Attributes
+    ----------
+    model, betas, work
+        The model, its temperatures, which rise, and the pilots and limits, for the model at the coldest one.
+    routes, counted
+        The routes, the ordinary one first, and what was counted along each.
+    pilots
+        Small populations along each route, which choose coefficients.
+    searches
+        What searches for phases did, by temperature.
+    phases, found_at
+        The phases that were missed, and the temperature at which each was found.
+    shares
+        The share of the work of each route.
+    cells, coefficients
+        The cells of each temperature, and how much each route counts in each.
+    is_interrupted
+        Whether an interrupt ended it.
+    """
+
+    model: Model
+    betas: FloatArray
+    work: Work
+    routes: tuple[Route, ...] = ()
+    counted: tuple[tuple[Visited, ...], ...] = ()
+    pilots: tuple[Visited, ...] = ()
+    searches: dict[int, Search] = field(default_factory=dict)
+    phases: tuple[Phase, ...] = ()
+    found_at: tuple[int, ...] = ()
+    shares: FloatArray = field(default_factory=lambda: np.ones(1))
+    cells: tuple[Cells, ...] = ()
+    coefficients: tuple[FloatArray, ...] = ()
+    is_interrupted: bool = False
+
+    def at(self, k: int) -> list[tuple[int, Population]]:
+        """Return the populations that were counted at a temperature, with the numbers of their routes."""
+        return [(r, seen[k]) for r, batches in enumerate(self.counted) for seen in batches if k in seen]
+
+    def own(self, r: int, k: int) -> int | None:
+        """Return the cell that a route's pilot stays at one image of, if it does."""
+        cell = self.routes[r].phase
+        if not cell or cell not in self.cells[k].cell:
+            return None
+        return cell if stays(self.pilots[r][k], self.cells[k], cell, LEFT) else None
+
+
+def cooled(model: Model, betas: FloatArray, crew: Crew, limits: Limits, rng: np.random.Generator) -> Cooling:
+    """Take populations through the temperatures ``betas``, which rise and are above 0."""
+    coldest = model.scaled(float(betas[-1]))
+    path, work = from_coins(coldest), Work(coldest, crew, rng, limits)
+    one = path.engine.together * seconds_per_sweep(path, parallel=crew.parallel)
+    passed = SHARE_OF_FEWEST * limits.deadline.left / max(one, LEAST_PACE)
+    if passed < 2 * FEWEST_POINTS:  # there is no time for pilots
+        points = np.linspace(0.0, 1.0, max(int(passed), 2))
+        cooling = with_ordinary_route(Cooling(model, betas, work), path, points, 1)
+        return count(cooling, 0, layout_of(path.engine, path.engine.together))
+    work = choose_base(work, {"coins": path})
+    pilot = work.bases[0].pilot
+    cooling = with_ordinary_route(Cooling(model, betas, work), path, pilot.points, pilot.sweeps)
+    cooling = count(cooling, 0, _layout(cooling, 0, FIRST_SHARE * cooling.work.left))
+    if cooling.is_interrupted:
+        return cooling
+    for action in (look_for_phases, measure_phases, count_on):
         with catching_interrupt() as interrupt:
-            if half.completed < RUNS:
-                raise KeyboardInterrupt
-            # The whole schedule takes twice as long as half of it.
-            ahead = 2.0 * (clock.now() - began)
-            targets = _searched(crew, model, half, deadline, max(deadline.left - ahead, 0.0), rng)
-            if any(phases.strata for phases in targets):
-                count *= SHARE_BESIDE_PHASES
-            count *= min(max(deadline.left, SHARE_BESIDE_PHASES * ahead) / max(ahead, 1e-9), 1.0)
-            whole = spaced(np.union1d(measured.spaced(count), stops), done=(0.3, 0.9))
-            strata = [(Phases(), [runs]) for runs in whole.populations]
-            if whole.completed < RUNS:
-                raise KeyboardInterrupt
-            strata = _with_strata(crew, model, (half, whole), targets, deadline, rng)
-    values: dict[str, Any] = {"overlap": None}
-    coarse = half.with_errors()
-    for name, (value, error) in whole.with_errors().items():
-        other, its_error = coarse[name]
-        # Only part of the noise in that difference is subtracted: missing a lag hidden in it would be worse.
-        lag = np.maximum((value - other) ** 2 - 0.5 * its_error**2, 0.0)
-        values[name] = value, np.sqrt(error**2 + lag)
-    return Curves(**values, strata=strata, points=math.ceil(count), states=RUNS * size, interrupted=interrupt.happened)
+            cooling = action(cooling)
+        if interrupt.happened or cooling.is_interrupted:
+            return replace(cooling, is_interrupted=True)
+    return cooling
 
 
-def predicted_seconds(path: Path, points: int, size: int) -> float:
-    """Predict the time of so many states at so many points in one thread, if even a few sweeps would take long."""
-    slowness = 1.0 if clock.counts_operations() else _slowness(is_dense=path.couplings.is_dense)
-    return slowness * operations(path.engine, points, size) / clock.OPERATIONS_PER_SECOND
+# ------------------------------------------------------------------------------------------------ the populations
 
 
-@cache
-def _slowness(*, is_dense: bool) -> float:
-    """Return how many times as long as in the table of costs sweeps take on this machine, measured on a small model."""
-    n = SPINS_OF_DENSE if is_dense else SPINS_OF_RING
-    order = np.random.default_rng(0).permutation(n)  # neighbors are apart in memory
-    ring = np.column_stack([order, np.roll(order, 1)])
-    model = Ising(np.zeros(n), np.full((n, n), 0.5 / n)) if is_dense else Ising.from_edges(n, ring, np.full(n, 0.5))
-    path = from_coins(model)
-    with clock.using_clock(clock.seconds):  # whatever the clock of the caller
-        seconds = seconds_per_point(path, path.engine.together)
-    return max(seconds * clock.OPERATIONS_PER_SECOND / operations(path.engine, 1, path.engine.together), LEAST_SLOWNESS)
+def with_ordinary_route(cooling: Cooling, path: Path, points: FloatArray, sweeps: int) -> Cooling:
+    """Return the work with the route of the ordinary population, from coins through some points."""
+    betas = cooling.betas
+    leg = _leg(path, points, betas / betas[-1], range(len(betas)))
+    images = images_of(cooling.model)
+    return replace(
+        cooling,
+        routes=(Route("annealing", (leg,), sweeps),),
+        counted=((),),
+        pilots=({},),
+        cells=(Cells(np.zeros((1, cooling.model.n)), images, np.zeros(1, dtype=np.int64)),) * len(betas),
+        coefficients=(np.ones((1, 1)),) * len(betas),
+    )
 
 
-def _rough(
-    crew: Crew, path: Path, model: Model, betas: FloatArray, affordable: float, rng: np.random.Generator
-) -> Curves:
-    """Return curves from the fewest states, through about so many points; nothing checks them.
-
-    States of one run that are never resampled are independent: groups of them are as good as runs.
-    """
-    stops = betas / betas[-1]
-    points = np.union1d(np.linspace(0.0, 1.0, int(np.clip(affordable - len(stops), 2, FEWEST_POINTS))), stops)
-    sums, size = _Sums(model, betas, ROUGH_GROUPS), path.engine.together
-    step = int(np.clip(size * path.entries / MOST_ROUGH_ENTRIES, 1, size // ROUGH_GROUPS))
-
-    def keep(k: int, run: Run) -> None:
-        run = run.thinned(step)
-        log_weight = np.asarray(model.log_weight(run.x))  # of all together it takes less time
-        for group, part in enumerate(_groups_of(run)):
-            sums.keep(group, k, part, log_weight[group::ROUGH_GROUPS])
-
-    places = np.searchsorted(points, stops).tolist()
-    kept = {place: partial(keep, k) for k, place in enumerate(places)}
-    anneal(path, points, size, rng, resample_below=0.0, stops=kept, parallel=crew.parallel)
-    sums.completed = ROUGH_GROUPS
-    strata = [(Phases(), [runs]) for runs in sums.populations]
-    values: dict[str, Any] = {"overlap": None, **sums.with_errors()}
-    return Curves(**values, strata=strata, points=len(points), states=size, runs=1, is_rough=True)
+def _leg(path: Path, points: FloatArray, stops: FloatArray, numbers: range) -> Leg:
+    """Return a leg through given points and stops, both in the order in which the ends of ``stops`` are passed."""
+    points = np.union1d(points, stops)
+    if len(stops) > 1 and stops[-1] < stops[0]:
+        points = points[::-1]
+    places = [int(np.flatnonzero(points == stop)[0]) for stop in stops]
+    return Leg(path, points, dict(zip(places, numbers, strict=True)))
 
 
-def _groups_of(run: Run) -> list[Run]:
-    """Return groups of the states of a run as runs of their own."""
-    log_weights = np.log(np.maximum(run.size * run.weight, np.finfo(float).tiny))
-    groups = []
-    for k in range(ROUGH_GROUPS):
-        mean, share = mean_and_shares(log_weights[k::ROUGH_GROUPS])
-        x, family = run.x[k::ROUGH_GROUPS], np.arange(len(share))
-        groups.append(replace(run, log_z=run.log_z + mean, x=x, weight=share, family=family))
-    return groups
-
-
-def _searched(
-    crew: Crew, model: Model, sums: _Sums, deadline: Deadline, most: float, rng: np.random.Generator
-) -> list[Phases]:
-    """Return the phases that populations at each temperature have missed, in so many seconds at most."""
-    directions = collective_directions(model, DIRECTIONS)  # the same at all temperatures
-    end, wanted, found = Deadline.after(most), SHARE_OF_SEARCH * deadline.left / len(sums.betas), []
-    for k, (beta, runs) in enumerate(zip(sums.betas.tolist(), sums.populations, strict=True)):
-        if runs[0].x.shape[1] < model.n:  # there was no room for them
-            found.append(Phases())
-            continue
-        with end.share(MOST_OF_SEARCH if k + 1 < len(sums.betas) else 1.0).in_force():
-            found.append(phases_beside(crew, model.scaled(beta), runs, directions, wanted, rng))
-    return found
-
-
-def phases_beside(
-    crew: Crew,
-    model: Model,
-    runs: Sequence[Run],
-    directions: Sequence[FloatArray],
-    seconds: float,
+def along(
+    route: Route,
+    groups: int,
+    each: int,
     rng: np.random.Generator,
-) -> Phases:
-    """Return the phases that populations of a model have missed, looked for in about so many seconds."""
-    if is_past():
-        return Phases(is_complete=False)
-    path = from_coins(model)
-    one = seconds_per_point(path, STATES, parallel=crew.parallel) / STATES
-    most = min(seconds / max(one * SWEEPS_PER_CANDIDATE, 1e-12), MOST_CANDIDATES)
-    return find_phases(path, runs, directions, rng, None, most, Deadline.after(2.0 * seconds), crew.parallel)
+    *,
+    parallel: Parallel = one_after_the_other,
+    tell: Callable[[float], None] = lambda _: None,
+) -> Visited:
+    """Carry some groups of states along a route, and return them as they are at each temperature."""
+    seen: Visited = {}
+    start: tuple[int, int] | Population = (groups, each)
+    lengths = np.cumsum([0.0, *(len(leg.points) for leg in route.legs)])
+    for number, leg in enumerate(route.legs):
+        begin, end = lengths[number : number + 2] / lengths[-1]
+
+        def tell_leg(share: float, begin: float = begin, end: float = end) -> None:
+            tell(float(begin + (end - begin) * share))
+
+        stops = sorted(leg.stops)
+        options = partial(visit, sweeps=route.sweeps, parallel=parallel, tell=tell_leg)
+        found = dict(zip(stops, options(leg.path, leg.points, stops, start, rng), strict=True))
+        if number == 0:
+            start = found[stops[-1]]
+        seen |= {leg.stops[place]: population for place, population in found.items()}
+    return seen
 
 
-def _with_strata(
-    crew: Crew,
-    model: Model,
-    sums: Sequence[_Sums],
-    targets: Sequence[Phases],
-    deadline: Deadline,
-    rng: np.random.Generator,
-) -> list[tuple[Phases, list[list[Run]]]]:
-    """Make runs to the strata at each temperature and let them count; return the runs that count in the last sums."""
-    total = sum(len(phases.strata) for phases in targets)
-    seconds = deadline.left / max(total, 1)
-    strata = []
-    for k, (beta, phases) in enumerate(zip(sums[-1].betas.tolist(), targets, strict=True)):
-        path = from_coins(model.scaled(beta))
-        made = [
-            _runs_to(crew, path_to_stratum(path, stratum), seconds, rng) for stratum in phases.strata if deadline.left
-        ]
-        for one in sums:
-            groups = counted(phases, one.populations[k], made)
-            for run, population in enumerate(run_by_run(groups) if made else ()):
-                one.add(run, k, population)
-        strata.append((phases, groups))
-    return strata
-
-
-def _runs_to(crew: Crew, path: Path, seconds: float, rng: np.random.Generator) -> list[Run]:
-    """Make as many runs along a path as are made through all temperatures, in about so many seconds."""
-    measured = survey(path, rng, crew.parallel)
-    one = max(seconds_per_point(path, STATES, parallel=crew.parallel), 1e-12)
-    affordable = seconds / (one * RUNS)
-    wanted = max(POINTS_PER_SQUARE * float(measured.length[-1]) ** 2, LEAST_POINTS)
-    points = measured.spaced(max(min(affordable, wanted), LEAST_POINTS))
-    size = int(min(STATES * max(affordable / len(points), 1.0), MOST_STATES))
-    return [anneal(path, points, size, stream, parallel=crew.parallel) for stream in rng.spawn(RUNS)]
-
-
-def _through(
-    crew: Crew,
-    path: Path,
-    model: Model,
-    betas: FloatArray,
-    points: FloatArray,
-    size: int,
-    rng: np.random.Generator,
-    done: tuple[float, float],
-) -> _Sums:
-    """Return sums over the states of several runs at each temperature; after an interrupt, of the runs completed."""
-    sums = _Sums(model, betas, RUNS)
-    places = np.searchsorted(points, betas / betas[-1])
-    begin, end = done
-    with catching_interrupt():
-        for run, stream in enumerate(rng.spawn(RUNS)):
-            stops = {int(place): partial(sums.keep, run, k) for k, place in enumerate(places)}
-            anneal(path, points, size, stream, stops=stops, parallel=crew.parallel)
-            sums.completed = run + 1
-            report("cooling", begin + (end - begin) * sums.completed / RUNS)
-    if sums.completed < FEWEST_RUNS:
+def count(cooling: Cooling, r: int, layout: Layout) -> Cooling:
+    """Count a population along a route; what is done before an interrupt counts."""
+    work, route, parts, began = cooling.work, cooling.routes[r], [], clock.now()
+    run = partial(along, route, layout.groups, layout.each)
+    cost = layout.groups * layout.each * route.cost
+    with catching_interrupt() as interrupt:
+        for part in spread_runs(
+            work.crew,
+            route.path,
+            run,
+            layout.groups * layout.each,
+            layout.parts,
+            cost,
+            work.rng,
+            reporter_of(route.name),
+        ):
+            parts.append(part)
+    if not parts and not cooling.counted[0]:
         raise KeyboardInterrupt
-    for populations in sums.populations:
-        del populations[sums.completed :]
-    return sums
+    if not parts:
+        return replace(cooling, is_interrupted=True)
+    seen = {k: joined([part[k] for part in parts]) for k in parts[0]}
+    done = len(parts) * cost
+    pace = max((clock.now() - began) / done, LEAST_PACE)
+    counted = list(cooling.counted)
+    counted[r] = (*counted[r], seen)
+    work = replace(work, spent=work.spent + done, pace=pace)
+    return replace(cooling, counted=tuple(counted), work=work, is_interrupted=interrupt.happened)
+
+
+def _layout(cooling: Cooling, r: int, affordable: float) -> Layout:
+    route = cooling.routes[r]
+    return layout_of(route.path.engine, min(affordable / route.cost, cooling.work.limits.states))
+
+
+# ------------------------------------------------------------------------------------------------------ phases
+
+
+def look_for_phases(cooling: Cooling) -> Cooling:
+    """Look for phases at the coldest temperature, and where families fall most.
+
+    If a search is not complete, warmer temperatures have one of their own.
+    """
+    last = len(cooling.betas) - 1
+    if cooling.model.n < FEWEST_HELD:
+        return replace(cooling, searches={last: Search()})
+    cooling = _with_cells(cooling)
+    families = np.array([cooling.counted[0][0][k].families() for k in range(last + 1)])
+    falls = families[:-1] / np.maximum(families[1:], 1.0)
+    places = [last]
+    if last and falls.max() > LARGE_FALL and int(np.argmax(falls)) + 1 < last:
+        places.append(int(np.argmax(falls)) + 1)
+    share = LONGEST_SEARCH / (len(places) + 1.0)
+    for k in places:
+        cooling = _searched(cooling, k, share)
+    warmer = last
+    while warmer and cooling.searches[warmer].cut_short:
+        warmer //= 2
+        if warmer not in cooling.searches:
+            cooling = _searched(cooling, warmer, share)
+    return cooling
+
+
+def _searched(cooling: Cooling, k: int, share: float) -> Cooling:
+    """Look for phases at a temperature, in a share of the work."""
+    work, limits = cooling.work, cooling.work.limits
+    ordinary = cooling.counted[0][0][k]
+    path = from_coins(cooling.model.scaled(float(cooling.betas[k])))
+    whole = work.left + work.spent
+    has_no_end = limits.layout is not None and limits.deadline.left == math.inf
+    if not has_no_end and TOGETHER * cost_of_proposal(path) > share * whole:
+        return replace(
+            cooling,
+            searches={**cooling.searches, k: Search(was_made=False, cut_short="there was no time to look for phases")},
+        )
+    steps = sum(place <= 1.0 for place in cooling.routes[0].legs[0].points * cooling.betas[-1] / cooling.betas[k])
+    missing = Missing(
+        path,
+        steps * cooling.routes[0].sweeps,
+        cooling.cells[k],
+        ordinary,
+        [],
+        ordinary.mean_log_z,
+        limits.enough * work.spent / (work.spent + (1.0 - LONGEST_SEARCH) * work.left),
+        limits.light,
+        limits.most_phases - len(cooling.phases),
+        bound_parts(path.model),
+    )
+    deadline = Deadline() if has_no_end else Deadline.after(min(share * whole * work.pace, 0.8 * limits.deadline.left))
+    with deadline.in_force():
+        found = search(missing, work.rng, work.crew.parallel)
+    top = max(ordinary.mean_log_z, *(phase.log_weight for phase in found.phases), -math.inf)
+    heavy = tuple(
+        phase
+        for phase in found.phases
+        if phase.log_weight >= top - limits.light
+        and not any(are_alike(phase.mean, other.mean, missing.cells.images) for other in cooling.phases)
+    )
+    light = [phase.log_weight for phase in found.phases if phase.log_weight < top - limits.light]
+    found = replace(found, phases=heavy, light=(*found.light, *light))
+    return replace(
+        cooling,
+        searches={**cooling.searches, k: found},
+        phases=(*cooling.phases, *heavy),
+        found_at=(*cooling.found_at, *(k,) * len(heavy)),
+    )
+
+
+def measure_phases(cooling: Cooling) -> Cooling:
+    """Send a pilot along the route of each phase, and share out the work."""
+    if not cooling.phases:
+        return _with_cells(cooling)
+    routes = [cooling.routes[0]]
+    for number, (phase, k) in enumerate(zip(cooling.phases, cooling.found_at, strict=True), start=1):
+        routes.append(_route_of_phase(cooling, phase, k, number))
+    size = max(PILOT_STATES, routes[0].path.engine.together)
+    parallel, rng = cooling.work.crew.parallel, cooling.work.rng
+    pilots = tuple(along(route, 1, size, rng, parallel=parallel) for route in routes)
+    counted = (*cooling.counted, *((),) * len(cooling.phases))
+    return _shared_out(_with_cells(replace(cooling, routes=tuple(routes), pilots=pilots, counted=counted)))
+
+
+def _route_of_phase(cooling: Cooling, phase: Phase, k: int, number: int) -> Route:
+    """Return the route that reaches a phase at a temperature, and goes on to colder and to warmer ones."""
+    ordinary, at = cooling.routes[0].legs[0], cooling.betas / cooling.betas[-1]
+    last = len(at) - 1
+    legs = [Leg(phase.pilot.path, phase.pilot.points, {len(phase.pilot.points) - 1: k})]
+    if k < last:
+        legs.append(_leg(ordinary.path, ordinary.points[ordinary.points > at[k]], at[k:], range(k, last + 1)))
+    if k:
+        between = ordinary.points[(ordinary.points > at[0]) & (ordinary.points < at[k])]
+        legs.append(_leg(ordinary.path, between, at[k::-1], range(k, -1, -1)))
+    sweeps = max(cooling.routes[0].sweeps, phase.pilot.sweeps)
+    return Route(f"annealing towards phase {number}", tuple(legs), sweeps, number)
+
+
+def _with_cells(cooling: Cooling) -> Cooling:
+    """Return the work with the cells of each temperature.
+
+    A phase that less than half of its pilot stays in is part of the ordinary cell.
+    """
+    cells = []
+    for k in range(len(cooling.betas)):
+        images, mean = cooling.cells[k].images, cooling.counted[0][0][k].mean_of_families()
+        here = Cells(mean[None] * (len(images) == 1), images, np.zeros(1, dtype=np.int64))
+        for known in cooling.searches.get(k, Search()).met:
+            here = here.with_center(known, 0)
+        for r, phase in enumerate(cooling.phases, start=1):
+            here = here.with_center(phase.mean, r)
+        cell = here.cell.copy()
+        for r, seen in enumerate(cooling.pilots):
+            if r and seen[k].weights() @ (here.places(seen[k].x)[0] == r) < STAYING:
+                cell[cell == r] = 0
+        cells.append(replace(here, cell=cell))
+    return replace(cooling, cells=tuple(cells))
+
+
+def _row(cooling: Cooling, r: int, k: int, population: Population) -> Row:
+    return row_of(population, cooling.cells[k], cooling.own(r, k))
+
+
+def _shared_out(cooling: Cooling) -> Cooling:
+    """Let pilots say how much each route counts at each temperature, and its share of the work.
+
+    One from a phase counts there alone: what it leaves behind on its way to other temperatures is not in equilibrium.
+    """
+    costs = np.array([route.cost for route in cooling.routes])
+    coefficients, shares = [], np.zeros(len(costs))
+    for k in range(len(cooling.betas)):
+        rows = [_row(cooling, r, k, seen[k]) for r, seen in enumerate(cooling.pilots)]
+        rows[1:] = [
+            replace(row, families=row.families * (np.arange(len(row.families)) == r))
+            for r, row in enumerate(rows[1:], start=1)
+        ]
+        counts, times = shares_of(rows, [seen[k].size for seen in cooling.pilots], costs)
+        coefficients.append(counts)
+        shares += times / len(cooling.betas)
+    return replace(cooling, coefficients=tuple(coefficients), shares=shares)
+
+
+def count_on(cooling: Cooling) -> Cooling:
+    """Count populations along all routes, each for its share of all work, the first population included."""
+    work = cooling.work
+    first = work.spent
+    due = cooling.shares * (work.left + first)
+    due[0] -= first
+    for r in np.argsort(-due, kind="stable").tolist():
+        if due[r] > LEAST_AGAIN * first * (r == 0):
+            cooling = count(cooling, r, _layout(cooling, r, due[r]))
+            if cooling.is_interrupted:
+                break
+    return cooling
+
+
+# ---------------------------------------------------------------------------------------------------- evidence
+
+
+def evidence_by_temperature(cooling: Cooling) -> list[SamplingEvidence]:
+    """Return the evidence on log Z at each temperature."""
+    count = range(len(cooling.betas))
+    rows = [[_row(cooling, r, k, population) for r, population in cooling.at(k)] for k in count]
+    shares = [coefficients_at(cooling, k) for k in count]
+    log_z = [_log_z(*pair) for pair in zip(rows, shares, strict=True)]
+    unmeasured = any(share > 0.0 and not done for share, done in zip(cooling.shares, cooling.counted, strict=True))
+    sources = (0, *(len(phase.sources) * phase.was_missed for phase in cooling.phases))
+    evidence = []
+    for k in count:
+        found = {s: search for s, search in cooling.searches.items() if s >= k}
+        why = [search.cut_short for search in found.values()] or ["there was no time to look for phases"]
+        words = "phases were found that are not measured yet" if unmeasured else min(why, key=len)
+        # What is light at one temperature is taken to be as light at warmer ones.
+        light = [weight + log_z[k] - log_z[s] for s, search in found.items() for weight in search.light]
+        evidence.append(evidence_of(rows[k], shares[k], sources[: cooling.cells[k].count], light, words))
+    return evidence
+
+
+def _log_z(rows: list[Row], coefficients: FloatArray) -> float:
+    totals = np.array([log_mean(row.log_z) for row in rows])
+    return float(logsumexp(totals, b=coefficients))
+
+
+def coefficients_at(cooling: Cooling, k: int) -> FloatArray:
+    """Return how much each population counts in each cell; those of one route count by their numbers of states."""
+    at = cooling.at(k)
+    sizes = np.bincount([r for r, _ in at], [population.size for _, population in at])
+    c = np.array([cooling.coefficients[k][r] * (population.size / sizes[r]) for r, population in at])
+    c[0, c.sum(axis=0) <= 0.0] = 1.0  # only after an interrupt
+    return np.asarray(c / c.sum(axis=0))
+
+
+def observed(cooling: Cooling, k: int, most: float, rng: np.random.Generator) -> dict[str, Pair]:
+    """Return the means over states at a temperature, with errors, by at most about so many states."""
+    at, cells, beta = cooling.at(k), cooling.cells[k], float(cooling.betas[k])
+    scale = max(population.mean_log_z for _, population in at)
+    samples = [
+        sample_of(cooling.model, population, cells, c, cooling.own(r, k), scale, most / len(at), rng)
+        for (r, population), c in zip(at, coefficients_at(cooling, k), strict=True)
+    ]
+    found = means_of(samples, beta, cooling.model.n)
+    value, error = found["entropy"]
+    return found | {"entropy": (value + scale + beta * cooling.model.constant, error)}

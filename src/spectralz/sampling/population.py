@@ -163,29 +163,67 @@ def carry(
 
     Groups whose effective share of states falls below ``resample_below`` are resampled.
     """
-    engine, size = path.engine, groups * each
-    clock.charge(operations(engine, len(points), size, sweeps))
-    chains = engine.start(size, rng, parallel)
-    log_z, family = np.full(groups, engine.log_z_of_base), np.arange(size)
-    log_weight = np.zeros((groups, each))
+    return visit(
+        path,
+        points,
+        (len(points) - 1,),
+        (groups, each),
+        rng,
+        sweeps=sweeps,
+        resample_below=resample_below,
+        parallel=parallel,
+        tell=tell,
+    )[0]
+
+
+def visit(
+    path: Path,
+    points: FloatArray,
+    stops: Sequence[int],
+    start: tuple[int, int] | Population,
+    rng: np.random.Generator,
+    *,
+    sweeps: int = 1,
+    resample_below: float = RESAMPLE_BELOW,
+    parallel: Parallel = one_after_the_other,
+    tell: Callable[[float], None] = lambda _: None,
+) -> list[Population]:
+    """Carry states through given points of a path, and return them as they are at some of these, by their numbers.
+
+    They begin as groups of so many states drawn from the base, or as a population that is at the first point already.
+    """
+    engine = path.engine
+    if isinstance(start, Population):
+        groups, each = start.share.shape
+        chains = engine.start_from(start.x, rng, parallel)
+        log_z, family = start.log_z.copy(), start.family
+        with np.errstate(divide="ignore"):
+            log_weight = np.log(each * start.share)
+    else:
+        groups, each = start
+        chains = engine.start(groups * each, rng, parallel)
+        log_z, family = np.full(groups, engine.log_z_of_base, float), np.arange(groups * each)
+        log_weight = np.zeros((groups, each))
+    clock.charge(operations(engine, len(points), groups * each, sweeps))
+    visited = []
     before, after = neighbors(points)
-    for part in parts_of_path(engine, len(points), size, sweeps):
+    for part in parts_of_path(engine, len(points), groups * each, sweeps, stops):
         _, on = chains.sweep(before[part], points[part], after[part], sweeps)
-        log_weight += on.sum(axis=0).reshape(groups, each)
+        if part.stop - 1 in stops:  # the states are at the last point, their weights already at the next
+            mean, share = means_and_shares(log_weight + on[:-1].sum(axis=0).reshape(groups, each))
+            visited.append(Population(log_z + mean, chains.states(), share, family))
+        log_weight = log_weight + on.sum(axis=0).reshape(groups, each)
         tell(part.stop / len(points))
-        if part.stop == len(points):
-            break
         mean, share = means_and_shares(log_weight)
         uneven = 1.0 / (share**2).sum(axis=1) < resample_below * each
-        if uneven.any():
+        if part.stop < len(points) and uneven.any():
             share[~uneven] = 1.0 / each
-            places = offspring(share, rng.random(groups))
+            places = offspring(share, rng.random(len(share)))
             chains.take(places)
             family = family[places]
             log_z[uneven] += mean[uneven]
             log_weight[uneven] = 0.0
-    mean, share = means_and_shares(log_weight)
-    return Population(log_z + mean, chains.states(), share, family)
+    return visited
 
 
 @dataclass(frozen=True)

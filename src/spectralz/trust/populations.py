@@ -62,16 +62,16 @@ def judge(evidence: SamplingEvidence, rules: Rules = RULES) -> Judgment:
     cell_families = shares**2 / np.maximum(variances.sum(axis=0), np.finfo(float).tiny)
     scatter = math.sqrt(sum(_squared_error(groups, log_z) for groups in by_group))
     left_out = float(np.exp(np.array(counted.light) - log_z).sum()) if counted.light else 0.0
-    of_families = math.sqrt(
-        sum(
-            math.exp(2.0 * (scale - log_z)) * max(float(c[g] @ covariance @ c[g]), 0.0)
-            for g, (covariance, scale) in enumerate(zip(counted.covariances, counted.log_scales, strict=True))
-        )
-    )
-    std_error = max(scatter, of_families) + left_out
-    why = _weak_cells(counted, shares, parts, cell_families, std_error, rules)
-    doubts = _incomplete(counted, shares, std_error, rules)
-    contradicted_shares = {k: shares[k] for _, k in lost if shares[k] > rules.matters * std_error}
+    in_units = [float(row @ covariance @ row) for row, covariance in zip(c, counted.covariances, strict=True)]
+    scales = np.array(counted.log_scales) - log_z
+    with np.errstate(divide="ignore", over="ignore"):
+        of_families = math.sqrt(np.exp(np.log(np.maximum(in_units, 0.0)) + 2.0 * scales).sum())
+    error = max(scatter, of_families) + left_out
+    std_error = error + float(np.exp(means - log_z) @ [_shortfall(groups) for groups in by_group])
+    error = min(error, float(shares.max()))  # the largest cell matters, however large the error
+    why = _weak_cells(counted, shares, parts, cell_families, error, rules)
+    doubts = _incomplete(counted, shares, error, rules)
+    contradicted_shares = {k: shares[k] for _, k in lost if shares[k] > rules.matters * error}
     doubts += [f"populations contradict each other on {share:.2g} of Z" for share in contradicted_shares.values()]
     words = "".join(f"; {reason}" for reason in (*why, *doubts))
     return Judgment(log_z, with_rounding(std_error, log_z), not words, words, "; ".join(doubts))
@@ -88,6 +88,17 @@ def _squared_error(by_group: FloatArray, log_z: float) -> float:
     with np.errstate(over="ignore"):
         parts = np.exp(by_group - log_z)
     return float(parts.var(ddof=1)) / len(parts) if len(parts) > 1 else math.inf
+
+
+def _shortfall(groups: FloatArray) -> float:
+    """Return how far the log of the mean over groups is likely below that of all possible groups.
+
+    If logs are normal with deviation s, that is s^2 / 2 above their mean; G groups reach s sqrt(2 log G) - log G there
+    at most, as in Derrida's random energy model.
+    """
+    if len(groups) < 2 or not np.isfinite(groups).all():
+        return 0.0
+    return max(float(groups.std(ddof=1)) - math.sqrt(2.0 * math.log(len(groups))), 0.0) ** 2 / 2.0
 
 
 def _weak_cells(

@@ -1,1 +1,0 @@
-"""Phases as strata with runs of their own, which ratios of two models and the method ``states`` still use."""
