@@ -18,7 +18,7 @@ import spectralz as sz
 from benchmarks.harness import processor, table
 from spectralz.sampling.path import path_to
 from spectralz.sampling.plan import spaced_by
-from spectralz.sampling.run import anneal
+from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
 
 FIRST_SEED = 800_000
@@ -40,9 +40,8 @@ def unbiased() -> str:
             path = path_to(model)
             with crew_for(path) as crew:
                 betas = spaced_by(path, 1.0, rng, crew.parallel)
-                runs = (anneal(path, betas, 32, rng, resample_below=below, parallel=crew.parallel) for _ in range(RUNS))
-                logs = np.array([run.log_z for run in runs])
-            ratio = np.exp(logs + model.constant - truth)
+                runs = carry(path, betas, RUNS, 32, rng, resample_below=below, parallel=crew.parallel)
+            ratio = np.exp(runs.log_z + model.constant - truth)
             error = ratio.std(ddof=1) / math.sqrt(RUNS)
             cells = [f"{ratio.mean():.4f}", f"{error:.4f}", f"{(ratio.mean() - 1.0) / error:+.1f}"]
             lines.append([name, f"{below:g}", f"{len(betas) - 1}", *cells])
@@ -68,8 +67,8 @@ def importance_sampling(model: sz.Ising, chains: int = 200, steps: int = 1000) -
     """Return log Z by plain annealed importance sampling: even temperatures, one sweep of single spins at each."""
     path, betas = path_to(model), np.linspace(0.0, 1.0, steps + 1)
     with crew_for(path) as crew:
-        run = anneal(path, betas, chains, np.random.default_rng(1), resample_below=0.0, parallel=crew.parallel)
-    return run.log_z + model.constant
+        end = carry(path, betas, 1, chains, np.random.default_rng(1), resample_below=0.0, parallel=crew.parallel)
+    return end.mean_log_z + model.constant
 
 
 def rival(models: int = 5) -> str:

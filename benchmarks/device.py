@@ -26,7 +26,7 @@ from benchmarks.sampling import CRITICAL, Contest, torus
 from spectralz._support import devices
 from spectralz._support.threads import available_cores
 from spectralz.sampling.path import path_to
-from spectralz.sampling.run import anneal
+from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
 
 SIZES = (5_000, 10_000, 20_000)
@@ -276,11 +276,11 @@ def rbm(options: Options) -> str:
         path = path_to(machine.to_ising())
         with devices.using_device(device), crew_for(path) as crew:
             shorter = points if device == "gpu" else max(points // 100, 2)
-            anneal(path, np.linspace(0.0, 1.0, 3), size, rng, parallel=crew.parallel)  # compiles
-            found = timed(partial(anneal, path, np.linspace(0.0, 1.0, shorter), size, rng, parallel=crew.parallel))
+            carry(path, np.linspace(0.0, 1.0, 3), 1, size, rng, parallel=crew.parallel)  # compiles
+            found = timed(partial(carry, path, np.linspace(0.0, 1.0, shorter), 1, size, rng, parallel=crew.parallel))
         constant = machine.to_ising().constant
-        row = [device, f"{size:,}", f"{shorter:,}", f"{found.answer.log_z + constant:.4f}"]
-        row += [f"{found.answer.families:.0f}", f"{found.seconds:.2f}", f"{1e3 * found.seconds / shorter:.2f}"]
+        row = [device, f"{size:,}", f"{shorter:,}", f"{found.answer.mean_log_z + constant:.4f}"]
+        row += [f"{found.answer.families():.0f}", f"{found.seconds:.2f}", f"{1e3 * found.seconds / shorter:.2f}"]
         print(" | ".join(row), file=sys.stderr, flush=True)
         rows.append(row)
     return table(["device", "chains", "temperatures", "log Z", "families", "seconds", "ms per temperature"], rows)

@@ -26,7 +26,7 @@ from benchmarks.one_state_at_a_time import draw_states, heat_bath
 from spectralz._support.threads import using_threads
 from spectralz.kernels.sampling.heat_bath import refresh
 from spectralz.sampling.path import path_to
-from spectralz.sampling.run import anneal
+from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
 
 FIRST_SEED = 900_000
@@ -65,7 +65,7 @@ def together(model: sz.Ising, states: int, points: int, threads: int = 1) -> flo
     with using_threads(threads), crew_for(path) as crew:
         betas = np.linspace(0.0, 1.0, points)
         began = time.perf_counter()
-        anneal(path, betas, states, np.random.default_rng(0), resample_below=0.0, parallel=crew.parallel)
+        carry(path, betas, 1, states, np.random.default_rng(0), resample_below=0.0, parallel=crew.parallel)
         return time.perf_counter() - began
 
 

@@ -15,8 +15,8 @@ from spectralz.sampling.bridge import Bridge, bridge, groups_of
 from spectralz.sampling.engines.between import difference_of
 from spectralz.sampling.path import from_model, path_to
 from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.population import Population, carry, visit
 from spectralz.sampling.populations import Run
-from spectralz.sampling.run import anneal
 from spectralz.trust.judgment import Judgment
 from spectralz.trust.ratios import judge_bridge
 from tests.reference.states import all_states
@@ -172,8 +172,8 @@ def test_the_way_from_one_model_to_another_is_right_and_so_is_its_error():
         first = sz.Ising([0.1] * 12, 0.2 * np.ones((12, 12)) * (seed + 1) / 10, offset=3.0)
         second = close_to(first, seed)
         rng = np.random.default_rng(seed)
-        runs = [anneal(path, spaced_by(path, STEP, rng), 600, rng) for path in map(path_to, (first, second))]
-        way = bridge(first, second, *runs, deadline=Deadline.after(0.2), rng=rng)
+        ends = [carry(path, spaced_by(path, STEP, rng), 1, 600, rng) for path in map(path_to, (first, second))]
+        way = bridge(first, second, *map(as_run, ends), deadline=Deadline.after(0.2), rng=rng)
         found = judge_bridge(way, [])
         truth = sz.log_z(second).log_z - sz.log_z(first).log_z - second.constant + first.constant
         assert found.trusted
@@ -200,14 +200,19 @@ def ratio_of(first, second):
     return float(above - below) - second.constant + first.constant
 
 
-def as_run(x, weight, family=None):
-    return Run(0.0, x, weight, np.arange(len(x)) if family is None else family, 0.0)
+def as_group(x, weight, family=None):
+    """Return a population of one group; log Z of its model counts as 0."""
+    return Population(np.zeros(1), x, weight[None], np.arange(len(x)) if family is None else family)
+
+
+def as_run(population):
+    return Run(population.mean_log_z, population.x, population.weights(), population.family, 0.0)
 
 
 def exact_states(model, size, rng):
-    """Return a population of independent states of a model."""
+    """Return a group of independent states of a model."""
     p = probabilities(model)
-    return as_run(all_states(model.n)[rng.choice(len(p), size, p=p)], np.full(size, 1.0 / size))
+    return as_group(all_states(model.n)[rng.choice(len(p), size, p=p)], np.full(size, 1.0 / size))
 
 
 @pytest.mark.parametrize("resample_below", [0.5, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.0, 1.0))])
@@ -218,12 +223,12 @@ def test_the_way_from_exact_states_has_the_ratio_as_its_mean(pair, is_weighted, 
     path, rng = from_model(first, second), np.random.default_rng(0)
     every, points, size = all_states(first.n), np.array([0.0, 0.4, 1.0]), 2**first.n
     # Every state once, with its probability as its weight: without the weights the answer would be another.
-    whole = as_run(every, probabilities(first))
+    whole = as_group(every, probabilities(first))
     ratios = []
     for _ in range(150):
         start = whole if is_weighted else exact_states(first, size, rng)
-        end = anneal(path, points, size, rng, sweeps=1, resample_below=resample_below, start=start)
-        ratios.append(math.exp(end.log_z - ratio_of(first, second)))
+        (end,) = visit(path, points, (2,), start, rng, resample_below=resample_below)
+        ratios.append(math.exp(end.mean_log_z - ratio_of(first, second)))
     error = np.std(ratios, ddof=1) / math.sqrt(len(ratios))
     assert 0.001 < error < 0.06
     assert abs(np.mean(ratios) - 1.0) < 4.0 * error
@@ -237,21 +242,19 @@ def test_weights_and_families_of_the_start_are_carried(pair):
     path, size = from_model(first, second), 2**first.n
     weight = np.random.default_rng(1).dirichlet(np.ones(size))
     family = np.arange(size) // 3
-    start = as_run(all_states(first.n), weight, family)
-    seen = []
+    start = as_group(all_states(first.n), weight, family)
     rng = np.random.default_rng(2)
-    end = anneal(path, np.array([0.0, 1.0]), size, rng, resample_below=0.0, start=start, stops={0: seen.append})
-    (begun,) = seen
-    assert begun.log_z == pytest.approx(0.0, abs=1e-12)
-    assert begun.weight == pytest.approx(weight)
+    begun, end = visit(path, np.array([0.0, 1.0]), (0, 1), start, rng, resample_below=0.0)
+    assert begun.mean_log_z == pytest.approx(0.0, abs=1e-12)
+    assert begun.weights() == pytest.approx(weight)
     change = np.asarray(second.log_weight(begun.x) - first.log_weight(begun.x)) - second.constant + first.constant
     total = weight @ np.exp(change)
-    assert end.log_z == pytest.approx(math.log(total))
-    assert end.weight == pytest.approx(weight * np.exp(change) / total)
-    for run in seen, [end]:
-        assert np.array_equal(run[0].family, family)
-    shares = np.bincount(family, weights=end.weight, minlength=size)
-    assert end.variance == pytest.approx(((shares - 1.0 / size) ** 2).sum())
+    assert end.mean_log_z == pytest.approx(math.log(total))
+    assert end.weights() == pytest.approx(weight * np.exp(change) / total)
+    for population in begun, end:
+        assert np.array_equal(population.family, family)
+    shares = np.bincount(family, weights=end.weights(), minlength=size)
+    assert end.families() == pytest.approx(1.0 / (shares**2).sum())
     assert np.array_equal(start.x, all_states(first.n))  # what was given is left as it was
 
 
@@ -259,11 +262,11 @@ def test_states_without_weight_die_on_the_way():
     first, second = PAIRS["dense"]
     size, rng = 64, np.random.default_rng(3)
     weight = np.where(np.arange(size) % 4 == 1, 4.0 / size, 0.0)
-    start = as_run(all_states(6), weight, np.arange(size)[::-1].copy())
-    end = anneal(from_model(first, second), np.linspace(0.0, 1.0, 4), size, rng, resample_below=1.0, start=start)
+    start = as_group(all_states(6), weight, np.arange(size)[::-1].copy())
+    (end,) = visit(from_model(first, second), np.linspace(0.0, 1.0, 4), (3,), start, rng, resample_below=1.0)
     assert set(end.family) <= set(start.family[weight > 0.0])
     assert len(set(end.family)) > 4
-    assert np.isfinite(end.log_z)
+    assert np.isfinite(end.mean_log_z)
 
 
 @pytest.mark.parametrize("resample_below", [0.0, 1.0])
@@ -274,11 +277,11 @@ def test_states_that_cannot_move_are_resampled_by_their_weights(resample_below):
     x = np.repeat(np.array([[1, 1], [-1, -1]], np.int8), size // 2, axis=0)
     weight = np.where(x[:, 0] > 0, 0.25, 0.75) / (size / 2)
     points = np.array([0.0, 0.3, 0.7, 1.0])
-    start = as_run(x, weight)
-    end = anneal(from_model(first, second), points, size, rng, resample_below=resample_below, start=start)
+    start = as_group(x, weight)
+    (end,) = visit(from_model(first, second), points, (3,), start, rng, resample_below=resample_below)
     up, down = 0.25 * math.exp(1.2), 0.75 * math.exp(-1.2)
-    assert math.exp(end.log_z) == pytest.approx(up + down, rel=0.005)
-    assert end.weight[end.x[:, 0] > 0].sum() == pytest.approx(up / (up + down), rel=0.005)
+    assert math.exp(end.mean_log_z) == pytest.approx(up + down, rel=0.005)
+    assert end.weights()[end.x[:, 0] > 0].sum() == pytest.approx(up / (up + down), rel=0.005)
     assert np.array_equal(end.x, start.x[end.family])
     assert (len(set(end.family)) < size) == (resample_below > 0.0)
 
@@ -287,17 +290,16 @@ def test_states_on_the_way_follow_the_models_in_between():
     first, second = PAIRS["sparse"]
     rng, count = np.random.default_rng(4), 20_000
     start = exact_states(first, count, rng)
-    seen = []
-    anneal(from_model(first, second), np.array([0.6]), count, rng, sweeps=20, start=start, stops={0: seen.append})
+    (seen,) = visit(from_model(first, second), np.array([0.6]), (0,), start, rng, sweeps=20)
     mean = probabilities(0.4 * first + 0.6 * second) @ all_states(5)
-    assert np.abs(seen[0].x.mean(axis=0) - mean).max() < 5.0 / math.sqrt(count)
+    assert np.abs(seen.x.mean(axis=0) - mean).max() < 5.0 / math.sqrt(count)
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_a_bridge_between_exact_states_is_right(pair):
     first, second = PAIRS[pair]
     rng = np.random.default_rng(5)
-    there, back = (exact_states(model, 1600, rng) for model in (first, second))
+    there, back = (as_run(exact_states(model, 1600, rng)) for model in (first, second))
     way = bridge(first, second, there, back, deadline=Deadline.after(1e6), rng=rng)
     assert len(way.there) == len(way.back) == 32
     assert way.models >= 1
@@ -313,10 +315,8 @@ def test_weights_count_on_both_ways(pair):
     """States of all kinds alike, weighted by what they are in their model, each a family."""
     first, second = PAIRS[pair]
     rng, copies = np.random.default_rng(6), 101
-    whole = [
-        as_run(np.repeat(all_states(model.n), copies, axis=0), np.repeat(probabilities(model), copies) / copies)
-        for model in (first, second)
-    ]
+    x = np.repeat(all_states(first.n), copies, axis=0)
+    whole = [as_run(as_group(x, np.repeat(probabilities(model), copies) / copies)) for model in (first, second)]
     groups = groups_of(whole[0], rng)
     assert np.exp(groups.log_z).sum() == pytest.approx(1.0)
     drawn = (np.exp(groups.log_z)[:, None] * groups.share).ravel() @ groups.x

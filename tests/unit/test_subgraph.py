@@ -15,8 +15,8 @@ import spectralz as sz
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.sampling.path import from_subgraph, path_to
 from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.population import carry
 from spectralz.sampling.round_trips import there_and_back
-from spectralz.sampling.run import anneal
 from spectralz.sampling.subgraph import strongest_subgraph, width_of
 from spectralz.trust.round_trips import judge_round_trip
 from tests.reference.states import all_states, places_of
@@ -140,9 +140,9 @@ def test_annealing_from_it_agrees_with_exact(name, width):
     rng = np.random.default_rng(2)
     path = from_subgraph(path_to(model), width)
     assert path.engine.log_z_of_base == subgraph_of(model, width).log_z
-    found = [anneal(path, np.linspace(0.0, 1.0, 41), 320, rng) for _ in range(8)]
+    found = carry(path, np.linspace(0.0, 1.0, 41), 8, 320, rng)
     both = judge_round_trip(there_and_back(path, np.linspace(0.0, 1.0, 81), 320, rng), model.constant)
-    values = np.array([run.log_z for run in found]) + model.constant
+    values = found.log_z + model.constant
     assert values.std() < 0.1
     assert abs(values.mean() - truth) < 4.0 * values.std(ddof=1) / math.sqrt(8.0) + 1e-9
     assert abs(both.log_z - truth) < 4.0 * both.std_error + 1e-9
@@ -152,9 +152,9 @@ def test_a_subgraph_with_all_couplings_leaves_nothing_to_anneal():
     model = sz.generators.grid(5, 1.0, 0)
     path = replace(path_to(model), subgraph=subgraph_of(model, 8))
     rng = np.random.default_rng(0)
-    run = anneal(path, spaced_by(path, STEP, rng), 64, rng)
-    assert run.log_z + model.constant == pytest.approx(sz.log_z(model, "exact").log_z, abs=1e-10)
-    assert run.spread[-1] == 0.0
+    end = carry(path, spaced_by(path, STEP, rng), 1, 64, rng)
+    assert end.mean_log_z + model.constant == pytest.approx(sz.log_z(model, "exact").log_z, abs=1e-10)
+    assert end.share == pytest.approx(1.0 / 64.0, rel=1e-12)
 
 
 def test_width_follows_the_number_of_spins():

@@ -17,7 +17,6 @@ from spectralz.sampling.engines.double import DoubleSparseEngine
 from spectralz.sampling.path import Path, from_coins, path_to
 from spectralz.sampling.plan import LEAST_POINTS, Survey, survey
 from spectralz.sampling.populations import deviation_of
-from spectralz.sampling.run import anneal
 from tests.helpers import FakeClock, heard
 
 
@@ -78,22 +77,6 @@ def test_points_stand_at_equal_lengths(monkeypatch):
 def test_a_path_of_no_length_or_too_much_of_it_is_divided_evenly(length):
     points = Survey(np.array([0.0, 1.0]), np.array([0.0, length])).spaced(5.0)
     assert set(np.round(points, 12)) == {*np.round(np.linspace(0, 1, LEAST_POINTS + 1), 12), 0.2, 0.4, 0.6, 0.8}
-
-
-# -------------------------------------------------------------------------------------------------------- variances
-
-
-def test_the_variance_of_a_run_is_that_of_its_log_weights():
-    model = sz.generators.complete(10, 0.5, seed=0)
-    betas = np.array([0.0, 0.3, 0.6, 1.0])
-    path = path_to(model)
-    found = anneal(path, betas, 640, np.random.default_rng(1), resample_below=0.0)
-    chains = path.engine.start(640, np.random.default_rng(1))
-    _, on = chains.sweep(np.append(0.0, betas[:-1]), betas, np.append(betas[1:], 1.0), 1)
-    total = on.sum(axis=0)
-    assert np.array_equal(found.points, betas)
-    assert found.spread[-1] == pytest.approx(total.var())
-    assert found.log_z == pytest.approx(path.engine.log_z_of_base + np.log(np.exp(total).mean()))
 
 
 # -------------------------------------------------------------------------------------------------------- surveying

@@ -38,8 +38,6 @@ FIELD_ENTRY, SPARSE_FIELD_ENTRY = 1.0, 2.0
 # Per spin of a state in a lookup, per entry of the coupling in its log-weight, per log-weight examined when choosing
 # which states to expand, and per coupling of a flipped spin to a summed-out spin.
 POOL_SPIN, POOL_ENTRY, POOL_LOOK, POOL_FLIP = 4.0, 0.3, 20.0, 3.0
-# A search for phases: what is done with its states, per spin.
-SEARCH_SPIN_SECONDS = 5e-4
 # Per state that is searched for, what is not compiled.
 SEARCHED_STATE = 2e5
 # Per spin that a step of tabu search looks at, and per coupling of the spin that it flips.

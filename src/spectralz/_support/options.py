@@ -159,11 +159,6 @@ def checked_positive(value: Any, name: str, below: float = math.inf) -> float:
     return _number(value, name, is_valid, f"a number above 0{limit}")
 
 
-def checked_fraction(value: Any, name: str) -> float:
-    """Return a number from 0 to 1, both included."""
-    return _number(value, name, is_number(value) and 0.0 <= value <= 1.0, "a number from 0 to 1")
-
-
 def _number(value: Any, name: str, is_valid: bool, wanted: str) -> float:
     if not is_valid:
         raise OptionError(f"{name} is {shown(value)}; it must be {wanted}")

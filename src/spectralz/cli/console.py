@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import spectralz as sz
 from spectralz._support import clock
-from spectralz._support.progress import listening
+from spectralz._support.progress import known_so_far, listening
 from spectralz.result import Verdict
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def progress(budget: float | None = None) -> Iterator[None]:
         task = bar.add_task("preparing", total=None)
 
         def show(name: str, fraction: float) -> None:
-            bar.update(task, description=name, total=1.0, completed=min(fraction, ALMOST_DONE))
+            bar.update(task, description=name + known_so_far(), total=1.0, completed=min(fraction, ALMOST_DONE))
 
         with listening(show):
             yield

@@ -29,7 +29,7 @@ from spectralz.cli.console import (
 )
 from spectralz.cli.helping import examples
 from spectralz.cli.loading import Problem, load, name_in_json
-from spectralz.errors import InaccurateWarning, LostRunsWarning
+from spectralz.errors import InaccurateWarning, LostRunsWarning, OptionError
 from spectralz.io import write_mar, write_pr
 from spectralz.show import tables
 from spectralz.show.numbers import probable, rounded_down, rounded_up
@@ -53,6 +53,7 @@ OPTIONS_OF_BOUNDS = ("budget", "work", "exclude", "threads", "level", "seed")
     "spectralz solve grid.uai --marginals --pairs                  # and the mean product of every edge",
     "spectralz solve glass.npz --work 1e8 --json                   # the same answer in every run",
     "spectralz solve grid.uai --beta 0.5 --html grid.html          # at twice the temperature; a page to show",
+    "spectralz solve glass.npz --budget 3600 --checkpoint glass.json   # goes on from there if it is killed",
     "cat grid.uai | spectralz solve - --format uai",
 )
 def solve(
@@ -81,6 +82,14 @@ def solve(
     mar: Annotated[Path | None, typer.Option(metavar="OUT", help="Write marginals as a UAI .MAR answer.")] = None,
     plot: opts.Picture = None,
     html: opts.Page = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep what has been done in FILE, at least once a minute. The same command goes on from it, with the "
+            "budget of all runs together.",
+        ),
+    ] = None,
     strict: opts.Strict = False,
 ) -> None:
     """Find log Z of a model, with bounds, and its marginals on request.
@@ -89,6 +98,8 @@ def solve(
     method's own checks hold and nothing contradicts it; "checked by" names the methods of another kind that agreed.
     """
     marginals = marginals or pairs
+    if checkpoint is not None and (marginals or mar is not None):
+        raise OptionError("--checkpoint keeps log Z, not marginals; leave out --marginals, --pairs and --mar, or it")
     outputs.check_outputs({"--pr": pr, "--mar": mar, "--plot": plot, "--html": html}, [file, evidence])
     chosen = sz.inference.as_method(method, opts.method_options(settings or [], budget, exclude, work))
     problem = load(file, evidence, given, beta, format)
@@ -104,7 +115,7 @@ def solve(
             means = sz.marginals(problem.model, chosen, given=problem.given, pairs=pairs, executor=executor)
             estimate = means.estimate
         else:
-            estimate = sz.log_z(problem.model, chosen, given=problem.given, executor=executor)
+            estimate = sz.log_z(problem.model, chosen, given=problem.given, executor=executor, checkpoint=checkpoint)
     shown = means if marginals else None
     try:
         _print_answer(problem, estimate, shown, as_json)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.parts.all_states import MOST_SPINS, downs, log_weights, operations, overlaps, walsh
 from spectralz.sampling.observables import binder_of
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 # Transforms of all states for each temperature; sums over them count as one more.
 TRANSFORMS = 3
 # Additions that a number passes: one per spin in a transform, and as many in sums over states.
-ADDITIONS = 2.0
+ADDITIONS, ROUNDOFF = 2.0, 2.0**-53
 
 Pairs = dict[str, tuple["FloatArray", "FloatArray"]]
 
@@ -56,15 +55,15 @@ def _at(model: Model, beta: float, w: FloatArray, down: NDArray[np.uint8]) -> Pa
     energy = -math.fsum([mean, model.constant])
     # A log-weight is off by ``off``, so a probability by a share of 2 beta off.
     sizes = float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum()) + model.higher.total
-    off = ADDITIONS * UNIT_ROUNDOFF * (n + 1.0) * sizes + model.rounding
-    share = 2.0 * beta * off + ADDITIONS * UNIT_ROUNDOFF * (n + 8.0)
+    off = ADDITIONS * ROUNDOFF * (n + 1.0) * sizes + model.rounding
+    share = 2.0 * beta * off + ADDITIONS * ROUNDOFF * (n + 8.0)
     deviation = math.sqrt(variance)
-    off_energy = off + share * deviation + 2.0 * UNIT_ROUNDOFF * abs(energy)
+    off_energy = off + share * deviation + 2.0 * ROUNDOFF * abs(energy)
     off_variance = 2.0 * off * deviation + off**2 + 4.0 * share * variance
     found = {
-        "log_z": ([log_z], [beta * off + share + 4.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(top))]),
+        "log_z": ([log_z], [beta * off + share + 4.0 * ROUNDOFF * (abs(log_z) + abs(top))]),
         "energy": ([energy], [off_energy]),
-        "entropy": ([log_z + beta * energy], [2.0 * beta * off_energy + share + 4.0 * UNIT_ROUNDOFF * abs(log_z)]),
+        "entropy": ([log_z + beta * energy], [2.0 * beta * off_energy + share + 4.0 * ROUNDOFF * abs(log_z)]),
         "heat_capacity": ([beta**2 * variance], [beta**2 * off_variance]),
         "magnetization": ([magnetization[0]], [share]),
         "abs_magnetization": ([magnetization[1]], [share]),

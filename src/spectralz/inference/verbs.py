@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from spectralz._support.deadline import budgeted, checked_budget
@@ -19,6 +20,7 @@ from spectralz.errors import (
 )
 from spectralz.inference.all_pairs import marginals_of_all_pairs
 from spectralz.inference.evidence import ModelWithEvidence
+from spectralz.inference.long_runs import with_checkpoint, with_more
 from spectralz.methods import Method
 from spectralz.methods.base import has_few_pairs
 from spectralz.model import Polynomial
@@ -31,6 +33,7 @@ from spectralz.result import Bounds, Comparison, ComparisonRow, Estimate, Margin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from contextlib import AbstractContextManager
+    from os import PathLike
 
     import numpy as np
 
@@ -43,6 +46,8 @@ def log_z(
     *,
     given: Mapping[Any, int] | None = None,
     executor: Any = None,
+    more: Estimate | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     **options: Any,
 ) -> Estimate:
     """Return the log of the partition function of ``model``, and how far it can be trusted.
@@ -62,6 +67,13 @@ def log_z(
         Where to run ``auto``, ``annealing`` or ``states``: a Dask client, or an executor like those of
         ``concurrent.futures``. It is not shut down. The answer of ``annealing`` and ``states`` is the same with any
         number of workers, or none. If a worker dies, its run is lost, and ``status`` says so.
+    more
+        An answer of this function for the same model, of ``auto`` or ``annealing``, to add to: populations with new
+        random numbers, for the budget of this call, count together with its own. An exact answer is returned as it is.
+    checkpoint
+        The name of a file that keeps what has been done, written at least once a minute. The same call goes on from it
+        if it was killed, until the budget, which counts all calls, is spent; with a larger budget also if it was not.
+        Taken by ``auto`` and ``annealing``.
     **options
         Options of the method, if the method is given by name. Those that several methods have, and all of ``auto``, are
         below with the defaults of ``auto``. The class of each method lists all of its own: :class:`Exact`,
@@ -138,8 +150,16 @@ def log_z(
     P(x_0 = +1) = 0.500000
     """
     chosen = as_method(method, options)
+    free = ModelWithEvidence.checked(model, given).free
+    if more is not None and checkpoint is not None:
+        raise OptionError("more and checkpoint both continue an answer; give one of them")
     with _spreading(chosen, executor):
-        result = chosen.run(ModelWithEvidence.checked(model, given).free)
+        if more is not None:
+            result = with_more(chosen, free, more)
+        elif checkpoint is not None:
+            result = with_checkpoint(chosen, free, Path(checkpoint))
+        else:
+            result = chosen.run(free)
     _warn_of(chosen, result)
     return result
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.deadline import current
 from spectralz._support.devices import device_option
 from spectralz._support.options import (
@@ -19,10 +20,12 @@ from spectralz._support.options import (
     repetitions,
     threads_option,
 )
+from spectralz._support.progress import note
 from spectralz.errors import TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import saying
-from spectralz.sampling.core import ACTIONS, Limits, Work, begun, evidence, run_of, split
+from spectralz.sampling.core import ACTIONS, Limits, Work, begun, evidence, run_of, sizes_of, split
+from spectralz.sampling.long_runs import long_run, populations_of, resumed
 from spectralz.sampling.path import from_coins, path_to
 from spectralz.sampling.plan import STEP, bytes_per_state, spaced_by
 from spectralz.sampling.population import layout_of
@@ -32,7 +35,7 @@ from spectralz.trust.populations import contradicted, judge, without_losers
 from spectralz.trust.rules import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,9 +43,14 @@ if TYPE_CHECKING:
     from spectralz.model import Model
     from spectralz.sampling.evidence import SamplingEvidence
     from spectralz.sampling.path import Path
+    from spectralz.sampling.population import Population
     from spectralz.sampling.populations import Run
+    from spectralz.sampling.spread import Crew
     from spectralz.trust.judgment import Judgment
 
+# Seconds between two answers that are noted while a population is counted; and at least so many times as long as noting
+# one takes.
+BETWEEN_NOTES, SHARE_OF_NOTES = 2.0, 50.0
 # What replaces the options of version 0.2.
 REMOVED = {
     "step": "pilots choose the points",
@@ -161,8 +169,8 @@ class Annealing(Method):
         with crew_for(path) as crew:
             self._refuse_unsuitable(path)
             layout = layout_of(path.engine, self.population * self.runs, self.runs)
-            limits = limits_of(current(), layout=layout, sweeps=self.sweeps)
-            work = counted(Work(model, crew, np.random.default_rng(self.seed), limits))
+            limits = limits_of(current(), layout=layout, sweeps=self.sweeps, keep=keeper())
+            work = counted(begin(model, crew, self.seed, limits), actions_left(limits))
             return outcome_of(work), work
 
     def _refuse_unsuitable(self, path: Path) -> None:
@@ -179,10 +187,63 @@ def limits_of(deadline: Deadline, **others: Any) -> Limits:
     return Limits(deadline, enough=RULES.families, light=RULES.light, most_phases=RULES.most_phases, **others)
 
 
-def counted(work: Work) -> Work:
-    """Take all actions of the core; after an interrupt the populations that were counted are used."""
+def begin(model: Model, crew: Crew, seed: int, limits: Limits) -> Work:
+    """Return the work to begin with: none, or that of earlier calls."""
+    earlier = long_run().earlier
+    if earlier is None:
+        return Work(model, crew, np.random.default_rng(seed), limits)
+    return resumed(model, earlier, crew, seed, limits)
+
+
+def actions_left(limits: Limits) -> tuple[Callable[[Work], Work], ...]:
+    """Return the actions to take: after earlier calls counting, and a search for phases if they did not complete it."""
+    run, (first, search, rest) = long_run(), ACTIONS[1:]
+    if run.earlier is None:
+        return ACTIONS
+    if run.is_spent:
+        return ()
+    if not run.earlier.searched and len(run.earlier.bases) == 1:
+        return first, search, rest
+    return (first, rest) if limits.layout else (rest,)
+
+
+def keeper(lower: float | None = None, upper: float | None = None) -> Callable[[Callable[[], Work]], None]:
+    """Return what is told after groups how to get the work so far: it notes the answer, and keeps the populations."""
+    run, began = long_run(), clock.seconds()
+    noted = saved = began
+
+    def keep(make: Callable[[], Work]) -> None:
+        nonlocal noted, saved
+        now = clock.seconds()
+        is_due = run.save is not None and now - saved >= run.every
+        if not is_due and now - noted < BETWEEN_NOTES:
+            return
+        work = make()
+        enough = replace(work, counted=tuple(tuple(filter(_shows_its_scatter, ps)) for ps in work.counted))
+        if is_due and run.save is not None and begun(enough):
+            run.save(populations_of(enough, evidence(enough)), lower, upper)
+            saved = clock.seconds()
+        note_answer(work, lower, upper)
+        noted = max(clock.seconds(), now + SHARE_OF_NOTES * (clock.seconds() - now))
+
+    return keep
+
+
+def _shows_its_scatter(population: Population) -> bool:
+    return population.groups >= RULES.fewest_groups
+
+
+def note_answer(work: Work, lower: float | None, upper: float | None) -> None:
+    """Note the answer of the populations so far."""
+    seen = evidence(work)
+    judgment = judge(seen, RULES)
+    note(judgment.log_z + work.model.constant, judgment.std_error, float(seen.families.sum()), lower, upper)
+
+
+def counted(work: Work, actions: Sequence[Callable[[Work], Work]] = ACTIONS) -> Work:
+    """Take the actions of the core; after an interrupt the populations that were counted are used."""
     with catching_interrupt() as interrupt:
-        for action in ACTIONS:
+        for action in actions:
             work = action(work)
             if work.is_interrupted:
                 break
@@ -195,7 +256,7 @@ def judged(work: Work) -> tuple[Work, SamplingEvidence, Judgment]:
     """Return the evidence and the judgment of log Z; a cell where populations contradict each other is split once."""
     seen = evidence(work)
     lost = contradicted(seen, RULES)
-    if lost and not work.splits:
+    if lost and not work.splits and not work.earlier:
         work = split(work, *max(lost, key=lambda place: seen.totals[:, place[1]].max()))
         seen = evidence(work)
     judgment = judge(seen, RULES)
@@ -212,23 +273,24 @@ def outcome_of(work: Work) -> Outcome:
     """Return the estimate of log Z from the populations that were counted."""
     work, seen, judgment = judged(work)
     ordinary = work.bases[0]
-    sizes = [sum(p.size for p in counted) for counted in work.counted]
+    base, size = np.array(sizes_of(work)).T
+    groups = sum(len(log_z) for log_z, k in zip(seen.log_z, base, strict=True) if not k)
     totals = np.logaddexp.reduce(without_losers(seen, RULES).totals, axis=1)
     families = float((seen.families * (seen.coefficients > 0.0)).sum())
     words = (
-        f"{sizes[0]} states in {sum(p.groups for p in work.counted[0])} groups from {ordinary.name} "
+        f"{size[base == 0].sum()} states in {groups} groups from {ordinary.name} "
         f"through {len(ordinary.pilot.points)} temperatures"
     )
-    phases = len(work.found.phases)
+    phases = len(work.bases) - 1
     if phases:
-        words += f", {sum(sizes[1:])} from {phases} {'phase' if phases == 1 else 'phases'} that they missed"
+        words += f", {size[base > 0].sum()} from {phases} {'phase' if phases == 1 else 'phases'} that they missed"
     words = f"{'interrupted; ' if work.is_interrupted else ''}{words}; {families:.0f} independent families"
     details = {
         "families": families,
         "phases": phases,
         "log_z_of_populations": (totals + work.model.constant).tolist(),
         "base": ordinary.name,
-        "states": sum(sizes),
+        "states": int(size.sum()),
         "temperatures": len(ordinary.pilot.points),
         "sweeps": ordinary.pilot.sweeps,
         "proposals": work.found.tried,
@@ -236,4 +298,11 @@ def outcome_of(work: Work) -> Outcome:
     }
     words += work.crew.workers.complaint
     iterations = len(ordinary.pilot.points) - 1
-    return estimated(judgment, words, interrupted=work.is_interrupted, iterations=iterations, details=details)
+    return estimated(
+        judgment,
+        words,
+        interrupted=work.is_interrupted,
+        iterations=iterations,
+        details=details,
+        populations=populations_of(work, seen),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.devices import using_device
 from spectralz._support.options import apply_checks, bytes_in_words, checked_count
+from spectralz._support.progress import with_history
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, TooLargeError, showing_interrupts
 from spectralz.parts.outcome import MarginalOutcome, Outcome, with_proven_kind
@@ -121,8 +122,8 @@ class Method(ABC):
         """Return log Z of ``model`` as this method finds it."""
         started = clock.seconds()
         taken = self._taken(model)
-        with self._in_place(taken):
-            return self._pack(self._solve(taken), started)
+        with self._in_place(taken), with_history() as history:
+            return replace(self._pack(self._solve(taken), started), history=tuple(history))
 
     @final
     def run_marginals(self, model: Model, *, pairs: bool | Literal["all"] | None = None) -> Marginals:
@@ -194,7 +195,13 @@ class Method(ABC):
         outcome = with_proven_kind(outcome)
         entries = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
         entries |= {"method": outcome.method or self, "trusted": outcome.is_trusted}
-        return Estimate(**entries, seconds=clock.seconds() - started)
+        seconds = clock.seconds() - started
+        if outcome.populations is not None:
+            operations = float(outcome.details.get("operations", 0.0))
+            entries["populations"] = replace(
+                outcome.populations, method=self.name, seconds=seconds, operations=operations
+            )
+        return Estimate(**entries, seconds=seconds)
 
     @classmethod
     def with_options(cls, options: Mapping[str, Any]) -> Self:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.parts.pairs import pairs_of
-from spectralz.result import AnyMethod, Interval, Kind, Status, Trial
+from spectralz.result import AnyMethod, Interval, Kind, Populations, Status, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,7 @@ class Outcome:
     tried: tuple[Trial, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     method: AnyMethod | None = None
+    populations: Populations | None = None
 
     @property
     def is_trusted(self) -> bool:

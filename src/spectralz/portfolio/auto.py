@@ -27,6 +27,7 @@ from spectralz.portfolio.components import added, joined, parts_of
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable, most_nodes, operations_of_plan, refusal_of
 from spectralz.result import Kind, Status
 from spectralz.sampling.core import SWEEPS
+from spectralz.sampling.long_runs import long_run, refuse_parts
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.pilot import VARIANCE
 from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep
@@ -152,9 +153,12 @@ class Auto(Method):
 
     def _answer(self, model: Model, limits: _Limits) -> Outcome | MarginalOutcome:
         """Answer exactly if there is time, otherwise by the schedule; a model of several components part by part."""
+        if long_run().earlier is not None:
+            return self._estimate(model, "", limits)
         plan, refusal = self._plan(model, limits)
         parts = parts_of(model) if plan is None else []
         if parts:
+            refuse_parts(len(parts))
             return self._put_together(model, parts, limits)
         exact = self._exact(model, plan, limits)
         if exact is not None:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spectralz._support.deadline import Deadline
+from spectralz._support.progress import note
 from spectralz._support.threads import using_threads
 from spectralz.errors import catching_interrupt
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.outcome import Outcome
 from spectralz.portfolio import policy
-from spectralz.portfolio.answers import Answers, Problem
+from spectralz.portfolio.answers import Answer, Answers, Problem
 from spectralz.portfolio.bounders import BOUNDERS
 from spectralz.portfolio.bracket import trivial_bounds
 from spectralz.portfolio.steps.anneal import anneal
@@ -25,6 +26,7 @@ from spectralz.portfolio.steps.compress import compress
 from spectralz.portfolio.steps.propagate import pass_messages, propagate
 from spectralz.portfolio.verdict import conclude
 from spectralz.result import Kind, Status
+from spectralz.sampling.long_runs import long_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,15 +73,49 @@ STEPS = (
 
 
 def answer(problem: Problem, deadline: Deadline) -> Answers:
-    """Run the steps one after the other; an interrupt keeps the answers so far."""
-    answers = Answers(trivial_bounds(problem.model))
+    """Run the steps one after the other; an interrupt keeps the answers so far.
+
+    What earlier calls have done is only continued: their bounds are known, and populations are added to theirs.
+    """
+    answers, steps = Answers(trivial_bounds(problem.model)), list(STEPS)
+    if long_run().earlier is not None:
+        answers, steps = _with_earlier(answers), [step for step in STEPS if step.run is anneal]
     with catching_interrupt() as interrupt, using_threads(None, problem.model.n):
-        for step in STEPS:
+        for step in steps:
             for latest in step.run(problem, step.deadline(deadline), answers):
                 answers = latest
+                _note(answers)
             if answers.is_interrupted:
                 break
     return replace(answers, is_interrupted=True) if interrupt.happened else answers
+
+
+def _note(answers: Answers) -> None:
+    """Note the answer so far, for the history and the progress line."""
+    bounds, families = answers.bounds, None
+    if "annealing" in answers.by_method:
+        families = answers.by_method["annealing"].outcome.details.get("families")
+    found = _conclusion(answers) if answers.by_method else None
+    value, error = (None, None) if found is None else (found.log_z, found.std_error)
+    note(value, error, families, bounds.lower, bounds.upper)
+
+
+def _with_earlier(answers: Answers) -> Answers:
+    """Add the bounds that earlier calls have proven, and the answers that methods other than annealing trusted."""
+    done = long_run()
+    bounds = Outcome(log_z=0.0, kind=Kind.LOWER_BOUND, status=Status(""), lower=done.lower, upper=done.upper)
+    answers = replace(answers.with_answer(Answer("an earlier call", bounds, 0.0)), by_method={})
+    for trial in done.answers:
+        assert trial.log_z is not None
+        found = Outcome(
+            log_z=trial.log_z,
+            kind=Kind.ESTIMATE,
+            status=Status(trial.why),
+            std_error=trial.std_error,
+            trusted=True,
+        )
+        answers = answers.with_answer(Answer(trial.method, found, trial.seconds))
+    return answers
 
 
 def outcome_of(answers: Answers, deadline: Deadline) -> Outcome:
@@ -138,4 +174,5 @@ def _outcome(conclusion: Conclusion, answers: Answers, deadline: Deadline) -> Ou
         interrupted=is_interrupted,
         tried=conclusion.tried,
         details={"why": conclusion.why, "budget": deadline.seconds},
+        populations=next((a.outcome.populations for a in answers.by_method.values() if a.outcome.populations), None),
     )

@@ -13,6 +13,7 @@ from spectralz.result.likelihood import DataLikelihood
 from spectralz.result.log_prob import LogProb
 from spectralz.result.map_state import MapState
 from spectralz.result.marginals import Marginals
+from spectralz.result.populations import Populations
 from spectralz.result.prediction import Prediction
 from spectralz.result.quantity import Quantity
 from spectralz.result.temperature import EnergyTest, Temperature
@@ -37,6 +38,7 @@ __all__ = [
     "LogProb",
     "MapState",
     "Marginals",
+    "Populations",
     "Predictability",
     "Prediction",
     "Quantity",

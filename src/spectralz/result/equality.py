@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-# How long something took is no part of the answer, neither in a result nor in its rows and details.
-LEFT_OUT = "seconds"
+# How long something took is no part of the answer, neither in a result nor in its rows and details; nor is what was
+# known at which time.
+LEFT_OUT = ("seconds", "history")
 
 
 class Compared:
@@ -42,7 +43,7 @@ def same(a: Any, b: Any) -> bool:
         return type(a) is type(b) and same(_values(a), _values(b))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         names = a.keys() | b.keys()
-        return all(name in a and name in b and same(a[name], b[name]) for name in names if name != LEFT_OUT)
+        return all(name in a and name in b and same(a[name], b[name]) for name in names if name not in LEFT_OUT)
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         alike = isinstance(a, tuple) == isinstance(b, tuple) and len(a) == len(b)
         return alike and all(map(same, a, b))
@@ -76,4 +77,4 @@ def _values(result: Any) -> dict[str, Any]:
     """Return what is compared of a result, of the options of a method, or of an error."""
     if isinstance(result, BaseException):
         return {"args": result.args}
-    return {entry.name: getattr(result, entry.name) for entry in fields(result) if entry.name != LEFT_OUT}
+    return {entry.name: getattr(result, entry.name) for entry in fields(result) if entry.name not in LEFT_OUT}

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from spectralz._support.progress import Moment
     from spectralz.result.interval import Interval
+    from spectralz.result.populations import Populations
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -58,6 +60,11 @@ class Estimate(Shown):
         The method that ran, with its options.
     details
         Diagnostics of the method that nothing else depends on: treewidth, rank, effective sample size and the like.
+    populations
+        What the populations of ``auto`` or ``annealing`` said, some kilobytes, to which ``log_z(model, more=answer)``
+        adds; None if there are none.
+    history
+        How the answer came about: after some seconds log Z, its error, families, and the proven bounds.
 
     Examples
     --------
@@ -89,6 +96,8 @@ class Estimate(Shown):
     interrupted: bool = False
     tried: tuple[Trial, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    populations: Populations | None = None
+    history: tuple[Moment, ...] = ()
 
     def __post_init__(self) -> None:
         if self.trusted is None:
@@ -119,7 +128,7 @@ class Estimate(Shown):
             **entries(self, "trusted checked_by interrupted iterations seconds"),
             "method": self.method.name,
             "options": plain(vars(self.method)),
-            **entries(self, "tried details"),
+            **entries(self, "tried details populations history"),
         }
 
     def __float__(self) -> float:
@@ -130,3 +139,9 @@ class Estimate(Shown):
         from spectralz.show import plots
 
         return plots.estimate(self, ax)
+
+    def plot_history(self, ax: Axes | None = None) -> Axes:
+        """Draw how the answer came about over time with :func:`spectralz.plots.history`; return the Axes."""
+        from spectralz.show import plots
+
+        return plots.history(self, ax)

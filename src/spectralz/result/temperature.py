@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.interpolate import CubicHermiteSpline
 
-    from spectralz.model import FloatArray
     from spectralz.result.kinds import Status
 
 
-def energy_curve(beta: FloatArray, energy: FloatArray, slope: FloatArray) -> CubicHermiteSpline:
+def energy_curve(
+    beta: NDArray[np.float64], energy: NDArray[np.float64], slope: NDArray[np.float64]
+) -> CubicHermiteSpline:
     """Return mean energies as a function of beta, by values and slopes at some temperatures."""
     from scipy.interpolate import CubicHermiteSpline
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,6 +101,8 @@ class Limits:
         Whether there is time for the shortest path only.
     enough, light, most_phases
         Families of a population that has met a phase, nats by which a phase may be left out, and most phases.
+    keep
+        Is told after groups how to get the work so far, so that a killed call can be continued.
     """
 
     deadline: Deadline
@@ -112,6 +115,7 @@ class Limits:
     sweeps: int | None = None
     layout: Layout | None = None
     is_hasty: bool = False
+    keep: Callable[[Callable[[], Work]], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +156,8 @@ class Work:
         Whether an interrupt ended a population.
     splits
         Centers that were added after all phases, because populations contradicted each other.
+    earlier, sources
+        What earlier calls have counted: bases, numbers of states, and rows of the table; and what led to the cells.
     """
 
     model: Model
@@ -169,6 +175,8 @@ class Work:
     spent: float = 0.0
     is_interrupted: bool = False
     splits: int = 0
+    earlier: tuple[tuple[int, int, Row], ...] = ()
+    sources: tuple[int, ...] | None = None
 
     @property
     def left(self) -> float:
@@ -317,21 +325,27 @@ def _count(work: Work, number: int, layout: Layout) -> Work:
     with catching_interrupt() as interrupt:
         for part in making:
             parts.append(part)
+            if work.limits.keep is not None:
+                work.limits.keep(partial(_with_counted, work, number, parts, clock.now() - began))
     if not parts and not begun(work):
         raise KeyboardInterrupt
-    if not parts:  # earlier populations count
-        return replace(work, is_interrupted=True)
+    if parts:  # otherwise earlier populations count
+        work = _with_counted(work, number, parts, clock.now() - began)
+    return replace(work, is_interrupted=interrupt.happened)
+
+
+def _with_counted(work: Work, number: int, parts: list[Population], seconds: float) -> Work:
+    """Return the work with one more population, made of some parts in so many seconds."""
     done = joined(parts)
-    cost = done.size * base.cost
-    seconds = clock.now() - began
+    cost = done.size * work.bases[number].cost
     counted = list(work.counted)
     counted[number] = (*counted[number], done)
-    mean = done.mean_of_families()
-    cells = work.cells or Cells(
-        mean[None] * (len(images := images_of(work.model)) == 1), images, np.zeros(1, dtype=np.int64)
-    )
+    cells = work.cells
+    if cells is None:
+        mean, images = done.mean_of_families(), images_of(work.model)
+        cells = Cells(mean[None] * (len(images) == 1), images, np.zeros(1, dtype=np.int64))
     pace, spent = max(seconds / cost, LEAST_PACE), work.spent + cost
-    return replace(work, counted=tuple(counted), cells=cells, spent=spent, pace=pace, is_interrupted=interrupt.happened)
+    return replace(work, counted=tuple(counted), cells=cells, spent=spent, pace=pace)
 
 
 # ------------------------------------------------------------------------------------------------ 3: the search
@@ -380,7 +394,13 @@ def look_for_phases(work: Work) -> Work:
         for k, phase in enumerate(heavy, start=1)
     ]
     work = replace(
-        work, bases=(*work.bases, *bases), counted=(*work.counted, *((),) * len(bases)), cells=cells, found=found
+        work,
+        bases=(*work.bases, *bases),
+        counted=(*work.counted, *((),) * len(bases)),
+        cells=cells,
+        found=found,
+        earlier=() if bases else work.earlier,  # their states are gone, and nobody knows in which cells they were
+        sources=None,
     )
     return _shared_out(work)
 
@@ -412,15 +432,25 @@ def count_on(work: Work) -> Work:
     """Count populations from all bases, each for its share of all work, the first population included."""
     if work.limits.layout is not None and len(work.bases) == 1:
         return work
-    first = sum(p.size for p in work.counted[0]) * work.bases[0].cost
+    costs = np.array([base.cost for base in work.bases])
+    first = sum(p.size for p in work.counted[0]) * costs[0]
     due = work.times * (work.left + first)
     due[0] -= first
+    # Groups of few states scatter much more than their number says, so that a few more are of no use.
+    least = LEAST_AGAIN * np.bincount(*_sizes_before(work), minlength=len(costs)) * costs
     for number in np.argsort(-due, kind="stable").tolist():
-        if due[number] > LEAST_AGAIN * first * (number == 0):
+        if due[number] > least[number]:
             work = _count(work, number, layout_for(work, work.bases[number], due[number]))
             if work.is_interrupted:
                 break
     return work
+
+
+def _sizes_before(work: Work) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the bases and sizes of the populations of the ordinary base, and of those of earlier calls."""
+    pairs = [(k, size) for k, size, _ in work.earlier] + [(0, p.size) for p in work.counted[0]]
+    bases, sizes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return bases, sizes
 
 
 ACTIONS: tuple[Callable[[Work], Work], ...] = (choose_base, count_first, look_for_phases, count_on)
@@ -433,23 +463,28 @@ def expected_families(work: Work) -> float:
 
 def begun(work: Work) -> bool:
     """Return whether a population was counted."""
-    return bool(work.counted and work.counted[0])
+    return bool(work.earlier or (work.counted and work.counted[0]))
+
+
+def sizes_of(work: Work) -> list[tuple[int, int]]:
+    """Return the base and the number of states of each population, those of earlier calls first."""
+    earlier = [(k, size) for k, size, _ in work.earlier]
+    return earlier + [(k, p.size) for k, counted in enumerate(work.counted) for p in counted]
 
 
 def evidence(work: Work) -> SamplingEvidence:
     """Return the evidence of the populations that were counted; those of one base count by their numbers of states."""
-    rows, coefficients = [], []
-    for k, counted in enumerate(work.counted):
-        size = sum(p.size for p in counted)
-        rows += [_row(work, p, work.bases[k]) for p in counted]
-        coefficients += [work.coefficients[k] * (p.size / size) for p in counted]
-    c = np.array(coefficients)
+    rows = [row for _, _, row in work.earlier]
+    rows += [_row(work, p, work.bases[k]) for k, counted in enumerate(work.counted) for p in counted]
+    bases, size = np.array(sizes_of(work)).T
+    sizes = np.bincount(bases, size, minlength=len(work.bases))
+    c = work.coefficients[bases] * (size / sizes[bases])[:, None]
     c[0, c.sum(axis=0) <= 0.0] = 1.0  # only after an interrupt
     sources = (0, *(len(phase.sources) * phase.was_missed for phase in work.found.phases), *(0,) * work.splits)
     why = work.found.cut_short or ("" if work.found.was_made else "phases were not looked for")
-    if any(share > 0.0 and not ps for share, ps in zip(work.times, work.counted, strict=True)):
+    if (sizes[work.times > 0.0] == 0.0).any():
         why = "phases were found that are not measured yet"
-    return evidence_of(rows, c / c.sum(axis=0), sources, work.found.light, why)
+    return evidence_of(rows, c / c.sum(axis=0), work.sources or sources, work.found.light, why)
 
 
 def split(work: Work, number: int, cell: int) -> Work:

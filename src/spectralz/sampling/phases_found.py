@@ -46,8 +46,8 @@ SWEEPS_PER_PROPOSAL = CHAINS * (FIRST_SWEEPS + LOOKS + SHAKES * SWEEPS_PER_SHAKE
 TOGETHER, MOST_RECOMBINED, ROUNDS = 16, 32, 3
 # Means closer to 0 or 1 than this are not known from so few looks.
 SUREST = 1e-3
-# A phase holds spins whose means differ by at least this from those of a population; it holds at least so many.
-HELD, FEWEST_HELD = 0.4, 3
+# A phase holds at least so many spins.
+FEWEST_HELD = 3
 # Means are alike if they differ by this much for no more than this part of the spins.
 APART, PART_APART = 0.8, 0.05
 # States are where chains are if they are as close to the means as all chains but those beyond so many deviations. The

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,12 +51,6 @@ class Run:
         The initial state that each one descends from.
     variance
         Relative variance of the estimate of Z, from the weights of the families: sum_k (W_k - 1/R)^2.
-    gap
-        The growth of log Z on the way down as estimated backwards, from the states after each step's sweeps, minus the
-        growth estimated forwards. It is zero in equilibrium, up to noise.
-    points, spread
-        Points of the path that were visited, and the variance of the log-weights up to each of them, added up over
-        resampled generations.
     """
 
     log_z: float
@@ -64,19 +58,11 @@ class Run:
     weight: FloatArray
     family: NDArray[np.int64]
     variance: float
-    gap: float = 0.0
-    spread: FloatArray = field(default_factory=lambda: np.zeros(1))
-    points: FloatArray = field(default_factory=lambda: np.ones(1))
 
     @property
     def size(self) -> int:
         """Number of states."""
         return len(self.x)
-
-    @property
-    def effort(self) -> float:
-        """Number of sweeps over a state, which is about its weight relative to other runs."""
-        return float(self.size * len(self.points))
 
     @property
     def families(self) -> float:
@@ -101,7 +87,7 @@ class Run:
 
 def mean_and_shares(log_weight: FloatArray) -> tuple[float, FloatArray]:
     """Return the log of the mean weight, and each weight's share of the sum."""
-    # Called at every temperature: scipy.special.logsumexp takes 20 times as long for a hundred states.
+    # scipy.special.logsumexp takes 20 times as long for a hundred states.
     top = float(log_weight.max())
     weight = np.exp(log_weight - top)
     total = float(weight.sum())

@@ -15,6 +15,7 @@ from spectralz.result import Kind
 from spectralz.show import maps
 from spectralz.show import rows as drawing
 from spectralz.show.canvas import check_format, empty_figure, fit_narrow, narrow_font, saved
+from spectralz.show.curves import COLORS
 from spectralz.show.numbers import probable, proven
 from spectralz.show.tables import headline
 
@@ -61,6 +62,50 @@ def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
     drawing.draw_answer(axes, result, rows, is_numbered=True)
     axes.set_title(headline(result))
     drawing.add_legend_below(axes, drawing.handles_of(rows, "not trusted") + drawing.interval_handles(result.interval))
+    return axes
+
+
+def history(result: Estimate, ax: Axes | None = None) -> Axes:
+    """Draw how log Z and its error came about over time, within the proven bounds as far as these are near.
+
+    Parameters
+    ----------
+    result
+        The answer, of ``auto`` or ``annealing``; others have no history.
+    ax
+        Where to draw; a new figure of pyplot if not given.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> from matplotlib.figure import Figure
+    >>> model = sz.generators.complete(n=12, strength=0.5, seed=0)
+    >>> result = sz.log_z(model, exclude=["exact"], work=1e8)
+    >>> sz.plots.history(result, ax=Figure().subplots()).get_xlabel()
+    'seconds'
+    """
+    axes = _axes(ax, 8)
+    known = [moment for moment in result.history if moment.log_z is not None]
+    values = np.array([moment.log_z for moment in known], dtype=float)
+    errors = np.array([np.inf if moment.std_error is None else moment.std_error for moment in known], dtype=float)
+    seconds = [moment.seconds for moment in known]
+    if known:
+        shown = np.where(np.isfinite(errors), errors, 0.0)
+        axes.errorbar(seconds, values, shown, fmt="o-", markersize=4, color=COLORS[0], label="log Z ± its error")
+        reach = max(6.0 * float(shown[-1]), 1.2 * float(np.median(shown)), 1e-9 * max(abs(values[-1]), 1.0))
+        axes.set_ylim(values[-1] - reach, values[-1] + reach)
+    for name, bound in (("lower", "proven lower bound"), ("upper", "proven upper bound")):
+        steps = [(m.seconds, getattr(m, name)) for m in result.history if getattr(m, name) is not None]
+        if steps:
+            axes.step(*zip(*steps, strict=True), where="post", color=COLORS[1], linestyle="--", label=bound)
+    axes.set(xlabel="seconds", ylabel="log Z", title=headline(result))
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize="small")
     return axes
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.sampling.evidence import log_mean
+from spectralz.sampling.populations import LARGEST_DEVIATION, deviation_of
 from spectralz.trust.judgment import Judgment, with_rounding
 from spectralz.trust.rules import RULES, Rules
 
@@ -98,7 +99,8 @@ def _shortfall(groups: FloatArray) -> float:
     """
     if len(groups) < 2 or not np.isfinite(groups).all():
         return 0.0
-    return max(float(groups.std(ddof=1)) - math.sqrt(2.0 * math.log(len(groups))), 0.0) ** 2 / 2.0
+    deviation = min(float(deviation_of(groups)), LARGEST_DEVIATION)
+    return max(deviation - math.sqrt(2.0 * math.log(len(groups))), 0.0) ** 2 / 2.0
 
 
 def _weak_cells(

@@ -9,17 +9,15 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from spectralz._support import clock, costs
 from spectralz._support.deadline import current
 from spectralz._support.devices import device_for
-from spectralz.methods.annealing import limits_of, outcome_of, states_of
+from spectralz.methods.annealing import actions_left, begin, keeper, limits_of, outcome_of, states_of
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer
 from spectralz.portfolio.steps.both_ways import both_ways
 from spectralz.portfolio.steps.collect import collect, sum_beside
-from spectralz.sampling.core import ACTIONS, Work, begun, expected_families, look_for_phases
+from spectralz.sampling.core import ACTIONS, begun, expected_families, look_for_phases
 from spectralz.sampling.engines.dense import dense_operations
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.pilot import VARIANCE
@@ -33,10 +31,13 @@ from spectralz.trust.rules import RULES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+
     from spectralz._support.deadline import Deadline
     from spectralz.model import Model
     from spectralz.parts.outcome import MarginalOutcome
     from spectralz.portfolio.answers import Answers, Problem
+    from spectralz.sampling.core import Work
     from spectralz.sampling.path import Path
     from spectralz.sampling.populations import Run
     from spectralz.sampling.spread import Crew
@@ -82,9 +83,13 @@ def _by_populations(
     """Take the actions of the core, until the error is as small as wanted."""
     model = problem.model
     states = _states_in_memory(problem, from_coins(model))
-    limits = limits_of(deadline.share(policy.POPULATIONS_SHARE), states=states, tol=problem.tol, is_hasty=is_hasty)
-    work, seconds = Work(model, crew, np.random.default_rng(problem.seed), limits), 0.0
-    for action in ACTIONS:
+    keep, in_time = keeper(answers.bounds.lower, answers.bounds.upper), deadline.share(policy.POPULATIONS_SHARE)
+    limits = limits_of(in_time, states=states, tol=problem.tol, is_hasty=is_hasty, keep=keep)
+    work, seconds = begin(model, crew, problem.seed, limits), 0.0
+    if work.earlier:
+        answers = _with_annealing(problem, work, answers, seconds)
+        yield answers
+    for action in actions_left(limits):
         if begun(work) and not deadline.left:
             break
         began = clock.seconds()
@@ -100,12 +105,13 @@ def _by_populations(
         if work.is_interrupted:
             raise KeyboardInterrupt
         # States are summed up as soon as all phases are measured.
-        if action is (look_for_phases if len(work.bases) == 1 else ACTIONS[-1]):
+        if not work.earlier and action is (look_for_phases if len(work.bases) == 1 else ACTIONS[-1]):
             answers = collect(problem, deadline, work, answers)
             yield answers
             if answers.wanted_growth(problem.tol) <= 1.0:
                 return
-    yield sum_beside(work, answers)
+    if not work.earlier:
+        yield sum_beside(work, answers)
 
 
 def _states_in_memory(problem: Problem, path: Path) -> float:

@@ -68,7 +68,7 @@ class BetweenChains:
 
     def draw(self) -> None:
         """Refuse: states of the first model cannot be drawn independently."""
-        raise NotImplementedError("a path between two models begins from given states: anneal(..., start=run)")
+        raise NotImplementedError("a path between two models begins from given states")
 
     def fill(self, x: NDArray[np.int8]) -> None:
         """Begin in given states."""

@@ -22,7 +22,7 @@ from spectralz.sampling.heavy.crossing import best_of_both, mixed
 from spectralz.sampling.heavy.quench import MOST_DESCENTS
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.plan import seconds_per_point
-from spectralz.sampling.run import anneal
+from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
 
 if TYPE_CHECKING:
@@ -247,10 +247,9 @@ def _flipped(search: _Search, path: Path, seconds: float) -> NDArray[np.int8]:
     cold = replace(from_coins(search.model.scaled(1.0 / coldest)), sides=path.sides, flips=True)
     one = seconds_per_point(cold, FLIPPED, parallel=search.crew.parallel)
     points = np.geomspace(coldest / hottest, 1.0, int(max(seconds / max(one, 1e-9), FEWEST_POINTS)))
-    run = anneal(
-        cold, np.append(0.0, points), FLIPPED, search.rng.spawn(1)[0], resample_below=0.0, parallel=search.crew.parallel
-    )
-    return search.states_by(FLIPPED, lambda k, _: run.x[k])
+    rng, parallel = search.rng.spawn(1)[0], search.crew.parallel
+    end = carry(cold, np.append(0.0, points), 1, FLIPPED, rng, resample_below=0.0, parallel=parallel)
+    return search.states_by(FLIPPED, lambda k, _: end.x[k])
 
 
 def _temperatures(model: Model, couplings: Couplings) -> tuple[float, float]:
