@@ -230,7 +230,7 @@ def test_the_way_from_exact_states_has_the_ratio_as_its_mean(pair, is_weighted, 
         (end,) = visit(path, points, (2,), start, rng, resample_below=resample_below)
         ratios.append(math.exp(end.mean_log_z - ratio_of(first, second)))
     error = np.std(ratios, ddof=1) / math.sqrt(len(ratios))
-    assert 0.001 < error < 0.06
+    assert 0.001 < error < 0.1
     assert abs(np.mean(ratios) - 1.0) < 4.0 * error
     unweighted = np.logaddexp.reduce(difference_of(first, second, every)) - math.log(size)
     assert abs(math.exp(unweighted - ratio_of(first, second)) - 1.0) > 8.0 * error
@@ -356,13 +356,13 @@ def test_a_bridge_is_not_trusted_if_something_is_wrong():
 @pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
 def test_close_models_have_a_smaller_error_than_each():
     model = sz.generators.complete(70, 0.15, seed=0)
-    found = sz.log_ratio(1.02 * model, model, work=1e8)
-    each = sz.log_z(model, work=1e8)
+    found = sz.log_ratio(1.02 * model, model, work=1e9)
+    each = sz.log_z(model, work=1e9)
     assert found.kind is sz.Kind.ESTIMATE
     assert found.std_error < 0.5 * each.std_error
-    energy = sz.energy(model, "annealing", work=2e8)
+    energy = sz.energy(model, "annealing", work=1e9)
     assert found.value == pytest.approx(-0.02 * energy.value, abs=0.02 * 3.0 * energy.std_error + 0.1)
-    assert sz.log_ratio(1.02 * model, model, work=1e8) == found
+    assert sz.log_ratio(1.02 * model, model, work=1e9) == found
 
 
 def test_ratios_of_other_models_are_refused():
