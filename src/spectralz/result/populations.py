@@ -46,6 +46,17 @@ class Populations(Record):
         Whether that search was complete.
     calls, seconds, operations
         How many calls have sent populations, and the time and the counted operations of all.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> model = sz.generators.complete(n=12, strength=0.3, seed=0)
+    >>> first = sz.log_z(model, "annealing", population=16)
+    >>> second = sz.log_z(model, "annealing", population=16, more=first)
+    >>> second.populations.calls, second.populations.size
+    (2, (512, 512))
+    >>> second.std_error < first.std_error
+    True
     """
 
     probe: NDArray[np.float64]
