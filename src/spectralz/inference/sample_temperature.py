@@ -39,10 +39,9 @@ if TYPE_CHECKING:
     from spectralz.model import RBM, FloatArray, Ising, SpinArray
 
 PSEUDO = "pseudo"
-# Mean energies are sought at temperatures a factor of 2 apart, in so many rounds at most; then in steps of standard
-# errors around the answer, as far as intervals reach.
-WIDE, MOST_ROUNDS = np.array([0.25, 0.5, 1.0, 2.0, 4.0]), 8
-CLOSE = np.linspace(-5.0, 5.0, 9)
+# Mean energies are computed at so many standard errors around a guess; if the answer is not there, at such multiples of
+# the largest temperature, in so many rounds at most, and then around the answer, unless it has so many on both sides.
+CLOSE, WIDE, MOST_ROUNDS, NEAR = np.linspace(-4.5, 4.5, 7), np.array([1.3, 1.7]), 12, 2.5
 # Where all samples are ground states: how many temperatures are looked at, from a share of the coldest one on.
 POINTS_OF_LIMIT, COLDEST_SHARE, HOTTEST = 24, 1e-3, 50.0
 TINY_VARIANCE = 1e-300
@@ -97,6 +96,15 @@ class Points(NamedTuple):
         pairs = zip(other[1:6], self[1:6], strict=True)
         energy, energy_error, variance, variance_error, trusted = (np.concatenate(pair)[place] for pair in pairs)
         return Points(beta, energy, energy_error, variance, variance_error, trusted, other.method, other.is_exact)
+
+    def around(self, mean: float) -> Points:
+        """Return the trusted points, if the mean energy is between theirs; otherwise all of them."""
+        energies = self.energy[self.trusted]
+        if not energies[-1] <= mean <= energies[0]:
+            return self
+        beta, energy, energy_error, variance, variance_error = (part[self.trusted] for part in self[:5])
+        trusted = self.trusted[self.trusted]
+        return Points(beta, energy, energy_error, variance, variance_error, trusted, self.method, self.is_exact)
 
     def nearest(self, beta: float) -> int:
         """Return the place of the temperature nearest to a given one."""
@@ -334,20 +342,23 @@ def _finite(drawn: Samples, curve: _Curve, method: str) -> Temperature:
     quick = _by_pseudo(drawn, curve)
     if method == PSEUDO:
         return quick
-    found = _by_likelihood(drawn, curve, quick.beta)
+    found = _by_likelihood(drawn, curve, quick)
     if method == "auto" and not found.trusted and not found.interrupted and quick.trusted:
         words = f"{quick.status}, since mean energies are not to be trusted here ({found.status})"
         return replace(quick, status=Status(words))
     return found
 
 
-def _by_likelihood(drawn: Samples, curve: _Curve, first: float) -> Temperature:
+def _by_likelihood(drawn: Samples, curve: _Curve, quick: Temperature) -> Temperature:
     """Find where the mean energy of the model is that of the samples."""
     points = curve.zero
     guess = float((points.energy[0] - drawn.mean) / points.variance[0])
+    known = quick.std_error is not None and quick.beta * guess > 0.0
+    around = (quick.beta, quick.std_error or 0.0) if known else (guess, abs(guess) / CLOSE[-1])
     with catching_interrupt() as interrupt:
-        for points in _closer(drawn, curve, first if math.isfinite(first) and first * guess > 0.0 else guess):
-            report("temperatures", min(0.95, len(points.beta) / (len(WIDE) + len(CLOSE) + 2)))
+        for points in _closer(drawn, curve, *around):
+            report("temperatures", min(0.95, len(points.beta) / (2 * len(CLOSE) + 1)))
+    points = points.around(drawn.mean)
     beta, is_found = _where(points, drawn.mean)
     error, here = _error(drawn, points, beta), points.nearest(beta)
     words = _words(drawn, points, beta) if is_found else f"no beta has the samples' energy; {beta:.4g} is near"
@@ -369,22 +380,23 @@ def _by_likelihood(drawn: Samples, curve: _Curve, first: float) -> Temperature:
     )
 
 
-def _closer(drawn: Samples, curve: _Curve, guess: float) -> Iterator[Points]:
-    """Return more and more points: some on both sides of the answer, then some close to it, then the answer."""
-    points = curve.zero
-    for k in range(MOST_ROUNDS):
-        if guess == 0.0:
+def _closer(drawn: Samples, curve: _Curve, guess: float, width: float) -> Iterator[Points]:
+    """Return more and more points: some around a guess, some around the answer, then the answer."""
+    points = curve.zero.joined(curve.at(guess + width * CLOSE, 0.5))
+    yield points
+    for _ in range(MOST_ROUNDS):
+        if _where(points, drawn.mean)[1] or guess == 0.0:
             break
-        reach = WIDE if k == 0 else WIDE[-1] ** k * WIDE[WIDE > 1.0]
-        points = points.joined(curve.at(guess * reach, 0.25 if k == 0 else 0.05))
+        end = float(points.beta[-1] if drawn.mean < points.energy[-1] else points.beta[0])
+        points = points.joined(curve.at(end * WIDE, 0.05))
         yield points
-        if _where(points, drawn.mean)[1]:
-            break
     beta, is_found = _where(points, drawn.mean)
     if not is_found:
         return
-    points = points.joined(curve.at(beta + _error(drawn, points, beta) * CLOSE, 0.5))
-    yield points
+    error = _error(drawn, points, beta)
+    if not points.beta[0] + NEAR * error < beta < points.beta[-1] - NEAR * error:
+        points = points.joined(curve.at(beta + error * CLOSE, 0.4))
+        yield points
     for _ in range(MOST_STEPS if points.is_exact else 0):
         beta, last = _where(points, drawn.mean)[0], beta
         points = points.joined(curve.at(np.array([beta]), 0.1))
@@ -397,6 +409,7 @@ def _where(points: Points, mean: float) -> tuple[float, bool]:
     """Return where the curve has a mean energy, and whether it does; if not, the nearest end."""
     from scipy.optimize import brentq
 
+    points = points.around(mean)
     if not points.energy[-1] <= mean <= points.energy[0]:
         return float(points.beta[0 if mean > points.energy[0] else -1]), False
     low = int(np.flatnonzero(points.energy >= mean)[-1])

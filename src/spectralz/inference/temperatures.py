@@ -22,6 +22,7 @@ from spectralz.inference.moments import KNOWN, STENCIL, quantities, sums_of, wit
 from spectralz.methods import Exact, Method, Quadrature
 from spectralz.methods.base import has_few_pairs
 from spectralz.model import Polynomial
+from spectralz.portfolio import policy
 from spectralz.portfolio.exact_costs import is_affordable
 from spectralz.registry import REMOVED_METHODS
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
@@ -304,7 +305,7 @@ def _exact_method(
         if listing <= LISTED_SHARE * deadline.left:
             return "states"
         exact = Exact()
-        plan = exact.plan(model)
+        plan = exact.plan(model, most_search_seconds=policy.EXACT_SEARCH_SHARE * deadline.left)
         each = Deadline.after(deadline.left / runs)
         if plan.refusal is None and is_affordable(plan, each, with_means=True):
             return exact

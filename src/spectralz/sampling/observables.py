@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # Blocks of groups, and states of each for the moments of overlaps.
 BLOCKS, STATES_FOR_OVERLAPS = 32, 32
 
+# A block that holds all but this share of the weight cannot be left out; the error is then what one family could hold.
+LEAST_LEFT = 1e-9
+
 Pair = tuple["FloatArray", "FloatArray"]
 
 
@@ -91,8 +94,9 @@ def means_of(samples: Sequence[Sample], beta: float, n: int) -> dict[str, Pair]:
     middle = float(np.mean([sample.energy.mean() for sample in samples]))
     sums = _Blocks.of(samples, lambda x, energy: _columns(x, energy - middle, n))
     total = sums.total
+    left = [part for part in map(sums.without, sums.filled) if part[0] > LEAST_LEFT * total[0]]
     found = {name: np.atleast_1d(value) for name, value in _quantities(total, beta, middle).items()}
-    without = [_quantities(sums.without(block), beta, middle) for block in sums.filled]
+    without = [_quantities(part, beta, middle) for part in left]
     families = sum(sample.families for sample in samples)
     rare, apart = 1.0 / max(families, 1.0), math.sqrt(max(found["heat_capacity"][0], 0.0)) / beta
     rounding = ROUNDINGS * UNIT_ROUNDOFF * abs(middle) / rare
@@ -103,7 +107,7 @@ def means_of(samples: Sequence[Sample], beta: float, n: int) -> dict[str, Pair]:
     }
     pairs = {}
     for name, value in found.items():
-        error = _jackknife(np.array([quantities[name] for quantities in without]).reshape(len(without), -1))
+        error = _jackknife(np.array([quantities[name] for quantities in without]).reshape(len(without), value.size))
         error = error * (1.0 + MISSING_FAMILIES * rare)
         pairs[name] = value, np.hypot(error, rare * unseen.get(name, 1.0))
     return pairs | _overlaps(samples, sums.filled, rare, n)
@@ -172,10 +176,10 @@ class _Blocks:
 
 
 def _jackknife(without: FloatArray) -> FloatArray:
-    """Return the errors of values by those without one block each; infinite if there are fewer than two."""
+    """Return the errors of values by those without one block each; none if there are fewer than two."""
     count = len(without)
     if count < 2:
-        return np.full(without.shape[1:], np.inf)
+        return np.zeros(without.shape[1:])
     apart = without - without.mean(axis=0)
     return np.asarray(np.sqrt((count - 1) / count * (apart**2).sum(axis=0)))
 
