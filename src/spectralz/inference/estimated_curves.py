@@ -172,7 +172,7 @@ def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *,
     for k, (beta, evidence) in enumerate(zip(betas.tolist(), evidence_by_temperature(done), strict=True)):
         report("means over states", k / len(betas))
         judged = judge(evidence)
-        pairs = observed(done, k, most, rng)
+        pairs = observed(done, k, judged.std_error, most, rng)
         log_z = np.array([judged.log_z + beta * model.constant])
         pairs |= {"log_z": (log_z, np.array([judged.std_error]))}
         rows.append(pairs)

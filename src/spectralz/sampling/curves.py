@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from spectralz._support import clock
 from spectralz._support.deadline import Deadline
@@ -24,7 +23,7 @@ from spectralz.sampling.bound_parts import bound_parts
 from spectralz.sampling.cells import Cells, row_of, stays
 from spectralz.sampling.core import FIRST_SHARE, LEAST_AGAIN, LEAST_PACE, LONGEST_SEARCH, Work, choose_base
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.evidence import evidence_of, log_mean
+from spectralz.sampling.evidence import evidence_of
 from spectralz.sampling.observables import means_of, sample_of
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases_found import (
@@ -63,6 +62,8 @@ if TYPE_CHECKING:
 PILOT_STATES, STAYING = 128, 0.5
 # Phases are looked for at the coldest temperature, and where families fall by the largest factor, if it is this large.
 LARGE_FALL = 1.5
+# States of independent spins that tell the energy of a phase by its means.
+STATES_FOR_ENERGY = 64
 # The fewest states pass fewer points, without pilots, if they would take more than this share of the time.
 SHARE_OF_FEWEST = 0.25
 
@@ -105,6 +106,15 @@ class Route:
         return sum(operations(leg.path.engine, len(leg.points), 1, self.sweeps) for leg in self.legs)
 
 
+class Light(NamedTuple):
+    """A phase that is left out: where it was found, its means, what it weighs there at most, and its energy."""
+
+    found_at: int
+    mean: FloatArray
+    log_weight: float
+    energy: float
+
+
 # The states of a population at each temperature, by number.
 Visited = dict[int, "Population"]
 
@@ -123,8 +133,8 @@ class Cooling:
         Small populations along each route, which choose coefficients.
     searches
         What searches for phases did, by temperature.
-    phases, found_at
-        The phases that were missed, and the temperature at which each was found.
+    phases, found_at, light
+        The phases that were missed, and the temperature at which each was found; and those that are left out.
     shares
         The share of the work of each route.
     cells, coefficients
@@ -142,6 +152,7 @@ class Cooling:
     searches: dict[int, Search] = field(default_factory=dict)
     phases: tuple[Phase, ...] = ()
     found_at: tuple[int, ...] = ()
+    light: tuple[Light, ...] = ()
     shares: FloatArray = field(default_factory=lambda: np.ones(1))
     cells: tuple[Cells, ...] = ()
     coefficients: tuple[FloatArray, ...] = ()
@@ -301,6 +312,18 @@ def look_for_phases(cooling: Cooling) -> Cooling:
     return cooling
 
 
+def _carried(cooling: Cooling, phase: Light, k: int) -> float:
+    """Return about what a phase weighs at a warmer temperature: its weight changes by its energy."""
+    warmer = float(cooling.betas[phase.found_at] - cooling.betas[k])
+    return phase.log_weight + warmer * phase.energy
+
+
+def _energy(model: Model, mean: FloatArray, rng: np.random.Generator) -> float:
+    """Return the mean energy of independent spins with given means."""
+    x = np.where(rng.random((STATES_FOR_ENERGY, len(mean))) < (1.0 + mean) / 2.0, 1, -1).astype(np.int8)
+    return -float(np.mean(model.log_weight(x)))
+
+
 def _searched(cooling: Cooling, k: int, share: float) -> Cooling:
     """Look for phases at a temperature, in a share of the work."""
     work, limits = cooling.work, cooling.work.limits
@@ -336,10 +359,15 @@ def _searched(cooling: Cooling, k: int, share: float) -> Cooling:
         if phase.log_weight >= top - limits.light
         and not any(are_alike(phase.mean, other.mean, missing.cells.images) for other in cooling.phases)
     )
-    light = [phase.log_weight for phase in found.phases if phase.log_weight < top - limits.light]
-    found = replace(found, phases=heavy, light=(*found.light, *light))
+    left_out = [
+        *zip(found.light_means, found.light, strict=True),
+        *((phase.mean, phase.log_weight) for phase in found.phases if phase.log_weight < top - limits.light),
+    ]
+    light = [Light(k, mean, weight, _energy(cooling.model, mean, work.rng)) for mean, weight in left_out]
+    found = replace(found, phases=heavy)
     return replace(
         cooling,
+        light=(*cooling.light, *light),
         searches={**cooling.searches, k: found},
         phases=(*cooling.phases, *heavy),
         found_at=(*cooling.found_at, *(k,) * len(heavy)),
@@ -440,7 +468,6 @@ def evidence_by_temperature(cooling: Cooling) -> list[SamplingEvidence]:
     count = range(len(cooling.betas))
     rows = [[_row(cooling, r, k, population) for r, population in cooling.at(k)] for k in count]
     shares = [coefficients_at(cooling, k) for k in count]
-    log_z = [_log_z(*pair) for pair in zip(rows, shares, strict=True)]
     unmeasured = any(share > 0.0 and not done for share, done in zip(cooling.shares, cooling.counted, strict=True))
     sources = (0, *(len(phase.sources) * phase.was_missed for phase in cooling.phases))
     evidence = []
@@ -448,15 +475,18 @@ def evidence_by_temperature(cooling: Cooling) -> list[SamplingEvidence]:
         found = {s: search for s, search in cooling.searches.items() if s >= k}
         why = [search.cut_short for search in found.values()] or ["there was no time to look for phases"]
         words = "phases were found that are not measured yet" if unmeasured else min(why, key=len)
-        # What is light at one temperature is taken to be as light at warmer ones.
-        light = [weight + log_z[k] - log_z[s] for s, search in found.items() for weight in search.light]
+        light = [
+            _carried(cooling, phase, k)
+            for phase in cooling.light
+            if phase.found_at >= k and not _is_center(cooling, phase, k)
+        ]
         evidence.append(evidence_of(rows[k], shares[k], sources[: cooling.cells[k].count], light, words))
     return evidence
 
 
-def _log_z(rows: list[Row], coefficients: FloatArray) -> float:
-    totals = np.array([log_mean(row.log_z) for row in rows])
-    return float(logsumexp(totals, b=coefficients))
+def _is_center(cooling: Cooling, phase: Light, k: int) -> bool:
+    """Return whether a phase that was left out somewhere is measured, or known to a population, at a temperature."""
+    return any(are_alike(phase.mean, center, cooling.cells[k].images) for center in cooling.cells[k].centers)
 
 
 def coefficients_at(cooling: Cooling, k: int) -> FloatArray:
@@ -468,8 +498,11 @@ def coefficients_at(cooling: Cooling, k: int) -> FloatArray:
     return np.asarray(c / c.sum(axis=0))
 
 
-def observed(cooling: Cooling, k: int, most: float, rng: np.random.Generator) -> dict[str, Pair]:
-    """Return the means over states at a temperature, with errors, by at most about so many states."""
+def observed(cooling: Cooling, k: int, error: float, most: float, rng: np.random.Generator) -> dict[str, Pair]:
+    """Return the means over states at a temperature, with errors, by at most about so many states.
+
+    What the ``error`` of log Z allows for may have the energy of another phase.
+    """
     at, cells, beta = cooling.at(k), cooling.cells[k], float(cooling.betas[k])
     scale = max(population.mean_log_z for _, population in at)
     samples = [
@@ -477,5 +510,9 @@ def observed(cooling: Cooling, k: int, most: float, rng: np.random.Generator) ->
         for (r, population), c in zip(at, coefficients_at(cooling, k), strict=True)
     ]
     found = means_of(samples, beta, cooling.model.n)
-    value, error = found["entropy"]
-    return found | {"entropy": (value + scale + beta * cooling.model.constant, error)}
+    apart = max(abs(float(sample.energy.mean()) - float(found["energy"][0][0])) for sample in samples)
+    reach = {"energy": apart, "entropy": 1.0 + beta * apart, "heat_capacity": (beta * apart) ** 2}
+    for name, most_off in reach.items() if cooling.phases else ():
+        found[name] = found[name][0], np.hypot(found[name][1], min(error, 1.0) * most_off)
+    value, off = found["entropy"]
+    return found | {"entropy": (value + scale + beta * cooling.model.constant, off)}
