@@ -6,11 +6,13 @@ import importlib
 import itertools
 import json
 import math
+import time
 
 import numpy as np
 import pytest
 
 import spectralz as sz
+from spectralz._support import clock
 from spectralz.errors import ModelError, OptionError, TooLargeError
 from tests.helpers import with_slow
 from tests.reference.states import all_states
@@ -382,3 +384,18 @@ def test_rough_curves_are_near_the_truth_where_it_is_hot():
         assert abs(found.log_z[k] - sz.closed_forms.torus(40, 40, 0.3 * beta)) < 2.0 * found.log_z_error[k] < 40.0
         slope = sz.closed_forms.torus(40, 40, 0.3 * (beta + 1e-4)) - sz.closed_forms.torus(40, 40, 0.3 * (beta - 1e-4))
         assert abs(found.energy[k] + slope / 2e-4) < 5.0 * found.energy_error[k] < 500.0
+
+
+@pytest.mark.parametrize("later", [1.0, 1.5, 4.0])
+def test_trust_does_not_depend_on_how_busy_the_machine_is(later):
+    """By a clock that is 1.5 times too fast, from the beginning or from the first second on even more."""
+    began = time.perf_counter()
+
+    def fast():
+        passed = time.perf_counter() - began
+        return 1.5 * (passed + (later - 1.0) * max(passed - 1.0, 0.0))
+
+    with clock.using_clock(fast):
+        found = sz.thermodynamics(sz.generators.sk(60, 1.0, seed=1), [0.5, 1.0], "annealing", budget=6)
+    assert found.trusted.all()
+    assert found.log_z_error.max() < 0.2
