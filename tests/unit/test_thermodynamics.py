@@ -6,6 +6,7 @@ import importlib
 import itertools
 import json
 import math
+import pickle
 import time
 
 import numpy as np
@@ -308,7 +309,7 @@ def test_an_interrupt_before_the_first_temperature_is_an_interrupt(monkeypatch):
 @pytest.mark.parametrize("populations", [5, 70])
 def test_an_interrupt_of_annealing_leaves_the_populations_that_are_done(monkeypatch, populations):
     """In the first population or in the second; what they say is not trusted."""
-    interrupt_after(monkeypatch, "spectralz.sampling.curves.visit", populations)
+    interrupt_after(monkeypatch, "spectralz.sampling.curves.cooling.visit", populations)
     found = sz.thermodynamics(MODELS["grid"], [0.4, 1.0], "annealing", work=1e9, seed=0, threads=1)
     assert found.interrupted
     assert not found.trusted.any()
@@ -318,7 +319,7 @@ def test_an_interrupt_of_annealing_leaves_the_populations_that_are_done(monkeypa
 
 
 def test_an_interrupt_before_the_first_population_is_an_interrupt(monkeypatch):
-    interrupt_after(monkeypatch, "spectralz.sampling.curves.visit", 0)
+    interrupt_after(monkeypatch, "spectralz.sampling.curves.cooling.visit", 0)
     with pytest.raises(KeyboardInterrupt):
         sz.thermodynamics(MODELS["grid"], [0.4, 1.0], "annealing", work=1e9, threads=1)
 
@@ -399,3 +400,57 @@ def test_trust_does_not_depend_on_how_busy_the_machine_is(later):
         found = sz.thermodynamics(sz.generators.sk(60, 1.0, seed=1), [0.5, 1.0], "annealing", budget=6)
     assert found.trusted.all()
     assert found.log_z_error.max() < 0.2
+
+
+# ------------------------------------------------------------------------------------------ between the temperatures
+
+
+@pytest.mark.parametrize("name", ["grid", "dense", "offset"])
+@pytest.mark.parametrize("seed", range(3))
+def test_curves_between_temperatures_are_sums_over_all_states(name, seed):
+    between = [0.15, 0.45, 0.8, 1.1]
+    curves = sz.thermodynamics(MODELS[name], [0.0, 0.3, 0.6, 1.0, 1.3], "annealing", work=3e7, seed=seed)
+    found = curves.at(between)
+    assert found.trusted.all()
+    assert found.log_z_error.max() < 0.05
+    for k, beta in enumerate(between):
+        truth = enumerated(MODELS[name], beta)
+        for quantity in (*QUANTITIES[:5], "abs_magnetization", "magnetization_moments", "binder"):
+            off = np.abs(getattr(found, quantity)[k] - truth[quantity])
+            assert (off < 4.5 * getattr(found, f"{quantity}_error")[k] + 1e-9).all(), (quantity, beta)
+
+
+def test_states_of_both_neighbors_count_by_their_log_z():
+    """States of the colder temperature count by its log Z: too heavy there is too heavy in between."""
+    truth = sz.thermodynamics(MODELS["dense"], [0.7], "exact")
+    curves = sz.thermodynamics(MODELS["dense"], [0.5, 1.0], "annealing", work=3e8)
+    states = curves.between.histograms
+    log_z = curves.log_z + np.array([0.0, 1.0])
+    shifted = type(states)(states.betas, log_z, states.kept)
+    assert states.at(0.7)[0]["log_z"][0] == pytest.approx(truth.log_z[0], abs=0.05)
+    assert 0.1 < shifted.at(0.7)[0]["log_z"][0] - truth.log_z[0] < 0.9
+
+
+def test_other_curves_are_computed_again_between_their_temperatures():
+    curves = sz.thermodynamics(MODELS["grid"], [0.2, 1.0])
+    assert curves.method == "exact"
+    again = pickle.loads(pickle.dumps(curves)).at(0.5)
+    assert again == sz.thermodynamics(MODELS["grid"], [0.5])
+    assert curves == pickle.loads(pickle.dumps(curves))
+
+
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+def test_temperatures_too_far_apart_are_not_trusted_in_between():
+    model = sz.generators.sk(60, 1.0, seed=1)
+    curves = sz.thermodynamics(model, [0.01, 6.0], "annealing", work=1e9)
+    found = curves.at([0.01, 2.0])
+    assert found.trusted[0] == curves.trusted[0]
+    assert not found.trusted[1]
+    assert "too far away" in str(found.status)
+
+
+@pytest.mark.parametrize("beta", [0.1, 1.1, math.nan, [0.5, 2.0], "cold", []])
+def test_temperatures_outside_of_curves_are_refused(beta):
+    curves = sz.thermodynamics(MODELS["grid"], [0.2, 1.0])
+    with pytest.raises(OptionError, match=r"0\.2 to 1|give one inverse temperature"):
+        curves.at(beta)

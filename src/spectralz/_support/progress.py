@@ -72,6 +72,16 @@ def with_history() -> Iterator[list[Moment]]:
         _history.reset(token)
 
 
+@contextmanager
+def without_history() -> Iterator[None]:
+    """Note nothing inside the ``with`` block: what becomes known there is of a part of the model."""
+    token = _history.set(None)
+    try:
+        yield
+    finally:
+        _history.reset(token)
+
+
 def note(
     log_z: float | None,
     std_error: float | None,

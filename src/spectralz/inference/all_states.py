@@ -9,7 +9,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz.parts.all_states import MOST_SPINS, downs, log_weights, operations, overlaps, walsh
-from spectralz.sampling.observables import binder_of
+from spectralz.sampling.curves.observables import binder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,8 @@ from spectralz.errors import OptionError, TooLargeError, catching_interrupt
 from spectralz.inference.contracted import contracted
 from spectralz.inference.moments import KNOWN, at_infinite_temperature, of_coins, quantities, with_what_is_certain
 from spectralz.methods.annealing import limits_of
-from spectralz.sampling.curves import cooled, evidence_by_temperature, observed
+from spectralz.sampling.curves.cooling import cooled, evidence_by_temperature, observed
+from spectralz.sampling.curves.histograms import Histograms
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.plan import bytes_per_state
 from spectralz.sampling.spread import crew_for
@@ -57,6 +58,8 @@ class Found:
         The temperatures.
     interrupted
         Whether an interrupt ended it.
+    histograms
+        States kept at each temperature, if all are of populations.
     """
 
     quantities: dict[str, tuple[FloatArray, FloatArray]]
@@ -65,6 +68,7 @@ class Found:
     words: dict[str, str]
     betas: FloatArray
     interrupted: bool = False
+    histograms: Histograms | None = None
 
     def only(self, where: NDArray[np.bool_]) -> Found:
         """Return some of the temperatures."""
@@ -89,7 +93,7 @@ class Found:
 Way = Callable[..., Found | None]
 
 
-def with_infinite_temperature(model: Model, found: Found) -> Found:
+def with_infinite_temperature(model: Model, found: Found, seed: int) -> Found:
     """Add beta = 0 to temperatures above it."""
     at_zero = dict(zip(KNOWN, quantities(model, 0.0, lambda _: at_infinite_temperature(model), 0.0), strict=True))
     known: dict[str, Any] = {name: pair[0] for name, pair in at_zero.items()} | of_coins(model.n)
@@ -103,6 +107,7 @@ def with_infinite_temperature(model: Model, found: Found) -> Found:
         trusted=np.append(True, found.trusted),
         by=(found.by[0], *found.by),
         betas=np.append(0.0, found.betas),
+        histograms=found.histograms and found.histograms.with_coins(model, np.random.default_rng(seed)),
     )
 
 
@@ -168,14 +173,15 @@ def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *,
     per_state = OBSERVED_ENTRY * path.entries + OBSERVED_SPIN * model.n + 1.0
     seconds = OBSERVED_SHARE * min(deadline.seconds, LONGEST_OBSERVED)
     most = 0.0 if done.is_interrupted else seconds * clock.OPERATIONS_PER_SECOND / (per_state * len(betas))
-    rows, trusted, reasons = [], [], []
+    rows, kept, trusted, reasons = [], [], [], []
     for k, (beta, evidence) in enumerate(zip(betas.tolist(), evidence_by_temperature(done), strict=True)):
         report("means over states", k / len(betas))
         judged = judge(evidence)
-        pairs = observed(done, k, judged.std_error, most, rng)
+        pairs, states_there = observed(done, k, judged.std_error, most, rng)
         log_z = np.array([judged.log_z + beta * model.constant])
         pairs |= {"log_z": (log_z, np.array([judged.std_error]))}
         rows.append(pairs)
+        kept.append(states_there)
         trusted.append(judged.trusted and not done.is_interrupted)
         reasons += [judged.why] if judged.why else []
     found = {name: stacked([row[name] for row in rows]) for name in rows[0]}
@@ -184,9 +190,8 @@ def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *,
     if done.phases:
         words += f", some of them towards {len(done.phases)} phases that others missed"
     words += reasons[0] if reasons else ""
-    return Found(
-        found, np.array(trusted), ("annealing",) * len(betas), {"annealing": words}, betas, done.is_interrupted
-    )
+    by, histograms = ("annealing",) * len(betas), Histograms(betas, found["log_z"][0], tuple(kept))
+    return Found(found, np.array(trusted), by, {"annealing": words}, betas, done.is_interrupted, histograms)
 
 
 def stacked(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:

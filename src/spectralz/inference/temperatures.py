@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, TooLargeError, catching_interrupt, showing_interrupts, shown, warn_inaccurate
 from spectralz.inference.all_states import at_each
 from spectralz.inference.all_states import seconds as seconds_of_all_states
+from spectralz.inference.between import Between
 from spectralz.inference.estimated_curves import PAIRWISE_WAYS, WAYS, first_of, stacked, with_infinite_temperature
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.moments import KNOWN, STENCIL, quantities, sums_of, with_what_is_certain
@@ -151,6 +153,9 @@ def thermodynamics(
             left_out = (*left_out, *PAIRWISE_WAYS) if free.higher.number else left_out
             ways = {name: way for name, way in WAYS.items() if name == method or name not in left_out}
             curves = _estimated(free, at, {method: WAYS[method]} if method in WAYS else ways, deadline, seed)
+    if curves.get("between") is None:  # then other temperatures are computed as these were
+        options: dict[str, Any] = {"budget": budget, "work": work, "seed": seed, "threads": threads, "exclude": exclude}
+        curves["between"] = partial(thermodynamics, free, method=method, **options)
     result = Thermodynamics(n=free.n, seconds=clock.seconds() - began, **curves)
     if not np.all(result.trusted) and not result.interrupted:
         warn_inaccurate(f"part of these curves is not to be trusted: {result.status}", stacklevel=3)
@@ -393,7 +398,7 @@ def _estimated(
         return _exact(model, betas, Exact())
     found = first_of(model, rising[rising > 0.0], ways, deadline, seed)
     if rising[0] == 0.0:
-        found = with_infinite_temperature(model, found)
+        found = with_infinite_temperature(model, found, seed)
     at = betas[np.isin(betas, found.betas)]
     back = np.searchsorted(found.betas, at)
     trusted = found.trusted[back]
@@ -413,4 +418,5 @@ def _estimated(
         "status": _status(words, trusted, interrupted=found.interrupted),
         "method": " and ".join(dict.fromkeys(found.by)),
         "interrupted": found.interrupted,
+        "between": Between(found, found.histograms, model.n) if found.histograms is not None else None,
     }

@@ -13,6 +13,7 @@ from spectralz._support import clock, costs
 from spectralz._support.deadline import BUDGET, Deadline, budgeted, checked_budget
 from spectralz._support.devices import device_option
 from spectralz._support.options import checked_bytes, count, names, option, or_none, positive, threads_option
+from spectralz._support.progress import without_history
 from spectralz._support.threads import using_threads
 from spectralz.errors import ModelError, OptionError, TooLargeError
 from spectralz.methods.annealing import Annealing
@@ -159,7 +160,8 @@ class Auto(Method):
         parts = parts_of(model) if plan is None else []
         if parts:
             refuse_parts(len(parts))
-            return self._put_together(model, parts, limits)
+            with without_history():
+                return self._put_together(model, parts, limits)
         exact = self._exact(model, plan, limits)
         if exact is not None:
             method, solve = exact

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 # How long something took is no part of the answer, neither in a result nor in its rows and details; nor is what was
-# known at which time.
-LEFT_OUT = ("seconds", "history")
+# known at which time, or how more would be computed.
+LEFT_OUT = ("seconds", "history", "between")
 
 
 class Compared:

@@ -128,7 +128,8 @@ class Estimate(Shown):
             **entries(self, "trusted checked_by interrupted iterations seconds"),
             "method": self.method.name,
             "options": plain(vars(self.method)),
-            **entries(self, "tried details populations history"),
+            **entries(self, "tried details populations"),
+            "history": [moment._asdict() for moment in self.history],
         }
 
     def __float__(self) -> float:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz._support.extras import from_extra
-from spectralz.errors import SolverError
+from spectralz.errors import OptionError, SolverError, shown
 from spectralz.result.equality import Compared
 from spectralz.result.kinds import entries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from spectralz.result.kinds import Kind, Status
 
@@ -77,6 +79,8 @@ class Thermodynamics(Compared):
         The number of spins.
     interrupted
         Whether an interrupt (Ctrl-C) ended it; temperatures without an answer by then are left out.
+    between
+        What computes the curves at other temperatures, for :meth:`at`.
 
     Examples
     --------
@@ -84,8 +88,8 @@ class Thermodynamics(Compared):
     >>> curves = sz.thermodynamics(sz.generators.grid(side=4, strength=1.0, seed=0), [0.5, 1.0, 2.0])
     >>> print(curves)
     16 spins at 3 temperatures (exact), by exact in ... s
-       beta         log Z        energy       entropy  heat capacity  magnetization
-        0.5   ...
+      beta      log Z      energy   entropy  heat capacity  magnetization  size of the magnetization
+       0.5  ...
     >>> bool(np.all(np.diff(curves.entropy) < 0))
     True
     """
@@ -120,6 +124,7 @@ class Thermodynamics(Compared):
     seconds: float
     n: int
     interrupted: bool = False
+    between: Callable[[NDArray[np.float64]], Thermodynamics] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in (*self.names, *self.moments):
@@ -136,6 +141,49 @@ class Thermodynamics(Compared):
     def moments(self) -> tuple[str, ...]:
         """The names of the moments present."""
         return tuple(name for name in MOMENTS if getattr(self, name) is not None)
+
+    def at(self, beta: ArrayLike) -> Thermodynamics:
+        """Return the curves at other inverse temperatures, between the lowest and the highest of these.
+
+        Curves by annealing are read off the states that were kept at all temperatures. Where temperatures are so far
+        apart that these states say little, the numbers are not trusted. Other curves are computed again, by the same
+        method with the same budget.
+
+        Parameters
+        ----------
+        beta
+            One inverse temperature or several.
+
+        Raises
+        ------
+        OptionError
+            If one is not between those of the curves.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> curves = sz.thermodynamics(sz.generators.grid(side=4, strength=1.0, seed=0), [0.5, 1.0, 2.0])
+        >>> print(curves.at(0.7))
+        16 spins at 1 temperature (exact), by exact in ... s
+          beta      log Z      energy   entropy  heat capacity  magnetization  size of the magnetization
+           0.7  18.485783  ...
+        """
+        try:
+            betas = np.array(beta, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            raise OptionError(f"beta is {shown(beta)}; give one inverse temperature or several") from None
+        if not len(betas):
+            raise OptionError("beta is empty; give one inverse temperature or several")
+        low, high = self.beta.min(), self.beta.max()
+        outside = ~((betas >= low) & (betas <= high))
+        if outside.any():
+            raise OptionError(
+                f"beta is {betas[outside][0]:g}; these curves go from {low:g} to {high:g}: "
+                "ask thermodynamics for temperatures beyond them"
+            )
+        if self.between is None:
+            raise OptionError("nothing is kept of what is between these temperatures; ask thermodynamics for them")
+        return self.between(betas)
 
     def to_pandas(self) -> Any:
         """Return a DataFrame with a row for each temperature and a column for each number and each error.

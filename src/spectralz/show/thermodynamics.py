@@ -9,7 +9,7 @@ import numpy as np
 from spectralz.errors import OptionError
 from spectralz.show.canvas import check_format, empty_figure, saved
 from spectralz.show.curves import COLORS
-from spectralz.show.numbers import with_error
+from spectralz.show.numbers import counted, with_error
 from spectralz.show.tables import Table
 
 if TYPE_CHECKING:
@@ -36,9 +36,8 @@ EXTENSIVE = ("log_z", "energy", "entropy", "heat_capacity")
 def as_text(curves: Thermodynamics) -> str:
     """Return the curves as a table, with errors in parentheses if there are any."""
     words = "exact" if curves.kind == "exact" else "estimates, each with its standard error"
-    head = (
-        f"{curves.n} spins at {len(curves.beta)} temperatures ({words}), by {curves.method} in {curves.seconds:.2f} s"
-    )
+    where = f"{counted(curves.n, 'spin')} at {counted(len(curves.beta), 'temperature')}"
+    head = f"{where} ({words}), by {curves.method} in {curves.seconds:.2f} s"
     names = [*COLUMNS, ("magnetization", "magnetization")]
     names += [(name, PER_SPIN[name]) for name in ("abs_magnetization",) if getattr(curves, name) is not None]
     rows = [["beta", *(title for _, title in names)]]

@@ -92,11 +92,11 @@ def sample_of(
 def means_of(samples: Sequence[Sample], beta: float, n: int) -> dict[str, Pair]:
     """Return what the states at a temperature say, with errors; ``log_z`` is relative to the scale of their weights."""
     middle = float(np.mean([sample.energy.mean() for sample in samples]))
-    sums = _Blocks.of(samples, lambda x, energy: _columns(x, energy - middle, n))
+    sums = _Blocks.of(samples, lambda x, energy: powers(magnetization_of(x), energy - middle))
     total = sums.total
     left = [part for part in map(sums.without, sums.filled) if part[0] > LEAST_LEFT * total[0]]
-    found = {name: np.atleast_1d(value) for name, value in _quantities(total, beta, middle).items()}
-    without = [_quantities(part, beta, middle) for part in left]
+    found = {name: np.atleast_1d(value) for name, value in quantities_of(total, beta, middle).items()}
+    without = [quantities_of(part, beta, middle) for part in left]
     families = sum(sample.families for sample in samples)
     rare, apart = 1.0 / max(families, 1.0), math.sqrt(max(found["heat_capacity"][0], 0.0)) / beta
     rounding = ROUNDINGS * UNIT_ROUNDOFF * abs(middle) / rare
@@ -107,19 +107,24 @@ def means_of(samples: Sequence[Sample], beta: float, n: int) -> dict[str, Pair]:
     }
     pairs = {}
     for name, value in found.items():
-        error = _jackknife(np.array([quantities[name] for quantities in without]).reshape(len(without), value.size))
+        error = jackknife(np.array([quantities[name] for quantities in without]).reshape(len(without), value.size))
         error = error * (1.0 + MISSING_FAMILIES * rare)
         pairs[name] = value, np.hypot(error, rare * unseen.get(name, 1.0))
     return pairs | _overlaps(samples, sums.filled, rare, n)
 
 
-def _columns(x: NDArray[np.int8], energy: FloatArray, n: int) -> FloatArray:
-    m = x.sum(axis=1, dtype=np.float64) / max(n, 1)
-    return np.column_stack([np.ones(len(x)), energy, energy**2, m, np.abs(m), m**2, m**4])
+def magnetization_of(x: NDArray[np.int8]) -> FloatArray:
+    """Return the mean spin of each state."""
+    return np.asarray(x.sum(axis=1, dtype=np.float64) / max(x.shape[1], 1))
 
 
-def _quantities(sums: FloatArray, beta: float, middle: float) -> dict[str, FloatArray]:
-    """Return the quantities of sums over states of the columns above."""
+def powers(m: FloatArray, energy: FloatArray) -> FloatArray:
+    """Return what is summed up over states, a column each, by their magnetizations and energies."""
+    return np.column_stack([np.ones(len(m)), energy, energy**2, m, np.abs(m), m**2, m**4])
+
+
+def quantities_of(sums: FloatArray, beta: float, middle: float) -> dict[str, FloatArray]:
+    """Return the quantities of sums over states of the columns above, with energies counted from ``middle``."""
     total = max(float(sums[0]), np.finfo(float).tiny)
     energy, square, *moments = sums[1:] / total
     log_z = math.log(total)
@@ -175,7 +180,7 @@ class _Blocks:
         return np.asarray(((self.sums.sum(axis=1) - self.sums[:, block]) / rest[:, None]).sum(axis=0))
 
 
-def _jackknife(without: FloatArray) -> FloatArray:
+def jackknife(without: FloatArray) -> FloatArray:
     """Return the errors of values by those without one block each; none if there are fewer than two."""
     count = len(without)
     if count < 2:
@@ -206,7 +211,7 @@ def _overlaps(samples: Sequence[Sample], filled: Sequence[int], rare: float, n: 
         return np.append(moments, binder_of(moments[1], moments[2]))
 
     value = values(np.ones(BLOCKS, dtype=bool))
-    error = _jackknife(np.array([values(np.arange(BLOCKS) != b) for b in filled]))
+    error = jackknife(np.array([values(np.arange(BLOCKS) != b) for b in filled]))
     error = np.hypot(error * (1.0 + MISSING_FAMILIES * rare), rare)
     places = {"overlap": slice(1), "overlap_moments": slice(1, 3), "overlap_binder": slice(3, 4)}
     return {name: (value[place], error[place]) for name, place in places.items()}

@@ -22,9 +22,10 @@ from spectralz.errors import catching_interrupt
 from spectralz.sampling.bound_parts import bound_parts
 from spectralz.sampling.cells import Cells, row_of, stays
 from spectralz.sampling.core import FIRST_SHARE, LEAST_AGAIN, LEAST_PACE, LONGEST_SEARCH, Work, choose_base
+from spectralz.sampling.curves.histograms import Kept
+from spectralz.sampling.curves.observables import means_of, sample_of
 from spectralz.sampling.engines.protocol import one_after_the_other
 from spectralz.sampling.evidence import evidence_of
-from spectralz.sampling.observables import means_of, sample_of
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases_found import (
     FEWEST_HELD,
@@ -50,9 +51,9 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Model
     from spectralz.sampling.cells import Row
     from spectralz.sampling.core import Limits
+    from spectralz.sampling.curves.observables import Pair
     from spectralz.sampling.engines.protocol import Parallel
     from spectralz.sampling.evidence import SamplingEvidence
-    from spectralz.sampling.observables import Pair
     from spectralz.sampling.path import Path
     from spectralz.sampling.phases_found import Phase
     from spectralz.sampling.population import Layout, Population
@@ -498,8 +499,10 @@ def coefficients_at(cooling: Cooling, k: int) -> FloatArray:
     return np.asarray(c / c.sum(axis=0))
 
 
-def observed(cooling: Cooling, k: int, error: float, most: float, rng: np.random.Generator) -> dict[str, Pair]:
-    """Return the means over states at a temperature, with errors, by at most about so many states.
+def observed(
+    cooling: Cooling, k: int, error: float, most: float, rng: np.random.Generator
+) -> tuple[dict[str, Pair], Kept]:
+    """Return the means over states at a temperature, with errors, by at most about so many states, and some states.
 
     What the ``error`` of log Z allows for may have the energy of another phase.
     """
@@ -515,4 +518,4 @@ def observed(cooling: Cooling, k: int, error: float, most: float, rng: np.random
     for name, most_off in reach.items() if cooling.phases else ():
         found[name] = found[name][0], np.hypot(found[name][1], min(error, 1.0) * most_off)
     value, off = found["entropy"]
-    return found | {"entropy": (value + scale + beta * cooling.model.constant, off)}
+    return found | {"entropy": (value + scale + beta * cooling.model.constant, off)}, Kept.of(samples)
