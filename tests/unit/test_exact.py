@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import tracemalloc
 
@@ -363,3 +364,14 @@ def test_enumerated_components_bring_their_rounding_with_them():
     assert wanted <= result.details["rounding"] <= wanted + 1e-13
     found = sz.marginals(model, "exact", algorithm="enumeration")
     assert wanted <= found.estimate.details["rounding"] <= wanted + 1e-13
+
+
+def test_states_of_many_higher_terms_are_listed():
+    triples = list(itertools.combinations(range(12), 3))
+    model = sz.Polynomial(dict(zip(triples, np.random.default_rng(0).normal(size=len(triples)).tolist(), strict=True)))
+    found, wanted = sz.marginals(model, "exact"), sz.marginals(model, "exact", algorithm="elimination")
+    assert sz.log_z(model, "exact").details["algorithm"] == "enumeration"
+    assert sz.log_z(model, "exact", order="min-fill").details["algorithm"] == "elimination"
+    assert found.estimate.log_z == pytest.approx(wanted.estimate.log_z, abs=1e-11)
+    np.testing.assert_allclose(found.mean, wanted.mean, atol=1e-11)
+    np.testing.assert_allclose(found.pair_mean, wanted.pair_mean, atol=1e-11)

@@ -360,6 +360,7 @@ class Exact(Method):
         from spectralz.kernels.elimination.program import Program
         from spectralz.parts.elimination.slices import log_z_of_slices
 
+        plan = self._listed_if_quicker(model, plan)
         program = Program.of_tree(plan.tree, *model.edges(), model.field, model.higher)
         values = [log_z_of_program(program, reporter_of("eliminating spins"))] if program.steps else []
         rounding = program.rounding_bound()
@@ -378,6 +379,7 @@ class Exact(Method):
         from spectralz.kernels.elimination.marginals import marginals_of_program
         from spectralz.kernels.elimination.program import Program
 
+        plan = self._listed_if_quicker(model, plan)
         if plan.segments.memory > int(self.max_memory):
             raise TooLargeError(
                 f"exact marginals need {bytes_in_words(plan.segments.memory)} of tables and max_memory is "
@@ -411,6 +413,18 @@ class Exact(Method):
         # Log-weights with an error of at most r change a mean by at most 2 r, and every digit if they are huge.
         outcome, kind = with_kind_of_means(outcome, 2.0 * (rounding + model.rounding_of_terms))
         return MarginalOutcome(np.column_stack([down, up]), up - down, pair_mean, kind, outcome).within_limits()
+
+    def _listed_if_quicker(self, model: Model, plan: ExactPlan) -> ExactPlan:
+        """Return a plan that lists the states of a model with higher terms, if its tables are hardly fewer.
+
+        Each term is added to a table, but from one state to the next few terms change.
+        """
+        from spectralz.kernels.elimination.tree import forest_of
+
+        is_free = self.algorithm == "auto" and self.order == "best" and model.higher.number > 0
+        if not is_free or plan.tree.terms < TERMS_PER_STATE * 2.0**model.n:
+            return plan
+        return ExactPlan(forest_of([]), (list(range(model.n)),), ())
 
     def _means_of_slices(self, model: Model, slices: SlicedTree) -> tuple[ProgramMarginals, float]:
         """Return the means of a sliced component, with more spins fixed if the reverse pass needs more memory."""
