@@ -294,6 +294,7 @@ def outcome_of(work: Work) -> Outcome:
         "temperatures": len(ordinary.pilot.points),
         "sweeps": ordinary.pilot.sweeps,
         "proposals": work.found.tried,
+        "left_out": min(judgment.left_out, 1.0),
         "interrupted": work.is_interrupted,
     }
     words += work.crew.workers.complaint

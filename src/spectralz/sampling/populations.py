@@ -136,7 +136,8 @@ def marginals_of(model: Model, run: Run, outcome: Outcome) -> MarginalOutcome:
     spin, is less noisy, and keeps its digits where the spin is almost fixed.
 
     States of one family are not independent, families are. So the families are put into groups, and the error is that
-    of the jackknife over groups. If log Z is not trusted, the states that its error allows for may have other means.
+    of the jackknife over groups. States that were left out may have other means; if log Z is not trusted, so may all
+    that its error allows for.
     """
     pairs, higher = pairs_of(model), terms_of(model)
     groups = Scatter.of_none(model.n + len(pairs) + higher.number)
@@ -158,7 +159,8 @@ def marginals_of(model: Model, run: Run, outcome: Outcome) -> MarginalOutcome:
         std_error=error[: model.n],
         pair_std_error=error[model.n :],
     )
-    return marginals if outcome.is_trusted else marginals.with_rest(-math.expm1(-(outcome.std_error or 0.0)))
+    left_out = outcome.details.get("left_out", 0.0)
+    return marginals.with_rest(left_out if outcome.is_trusted else -math.expm1(-(outcome.std_error or 0.0)))
 
 
 def _sums_over(

@@ -22,6 +22,8 @@ class Judgment:
         The reason for distrust, as the end of a sentence that begins with a semicolon; empty if it is trusted.
     doubt
         Why something may be missing that no sum over known states would show; empty if nothing speaks for that.
+    left_out
+        The share of Z that phases which were left out hold at most; the error includes it.
     """
 
     log_z: float
@@ -29,6 +31,7 @@ class Judgment:
     trusted: bool
     why: str = ""
     doubt: str = field(default="", repr=False)
+    left_out: float = 0.0
 
 
 def with_rounding(std_error: float, log_z: float) -> float:

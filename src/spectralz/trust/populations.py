@@ -75,7 +75,7 @@ def judge(evidence: SamplingEvidence, rules: Rules = RULES) -> Judgment:
     contradicted_shares = {k: shares[k] for _, k in lost if shares[k] > rules.matters * error}
     doubts += [f"populations contradict each other on {share:.2g} of Z" for share in contradicted_shares.values()]
     words = "".join(f"; {reason}" for reason in (*why, *doubts))
-    return Judgment(log_z, with_rounding(std_error, log_z), not words, words, "; ".join(doubts))
+    return Judgment(log_z, with_rounding(std_error, log_z), not words, words, "; ".join(doubts), left_out)
 
 
 def _log_sum(groups: FloatArray, c: FloatArray) -> FloatArray:
