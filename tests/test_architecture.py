@@ -127,7 +127,7 @@ def test_a_glass_runs_functions_of_few_files():
         if event == "call" and ROOT in file.parents:
             files.add(str(file.relative_to(ROOT)))
 
-    model, options = sz.generators.sk(100, 1.0, 0), {"exclude": ["exact"], "work": 2e9, "threads": 1}
+    model, options = sz.generators.sk(100, 1.0, 0), {"exclude": ["exact"], "work": 1e9, "threads": 1}
     assert sz.log_z(model, **options).trusted  # imports and compiles
     sys.setprofile(seen)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import os
 import pkgutil
 import warnings
@@ -16,7 +15,6 @@ import numpy as np
 
 from spectralz import kernels
 from spectralz._support.progress import report
-from spectralz._support.settings import using_settings
 from spectralz.errors import InaccurateWarning, SpectralzError
 from spectralz.inference import bounds, log_z, map_state, marginals, sample
 from spectralz.model import Ising, Model, Polynomial
@@ -106,7 +104,7 @@ def warm_up(*, backwards: bool = False) -> Compilation:
     calls += _calls_of_large_models()
     if backwards:
         calls.reverse()
-    with warnings.catch_warnings(), using_settings(compile_until=math.inf):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", InaccurateWarning)
         for k, call in enumerate(calls):
             report(NOTICE, k / len(calls))

@@ -98,6 +98,13 @@ class LostRunsWarning(UserWarning):
     """The workers of an executor lost every run; the answer is as good, but was computed without them."""
 
 
+class CompilingWarning(UserWarning):
+    """A kernel is being compiled, once. It is hidden unless a filter asks for it."""
+
+
+warnings.filterwarnings("ignore", category=CompilingWarning, append=True)
+
+
 def warn_inaccurate(sentence: str, stacklevel: int = 4) -> None:
     """Warn about an answer; ``stacklevel`` counts from here to the user's call, by default from within a sampler."""
     warnings.warn(sentence, InaccurateWarning, stacklevel=stacklevel)

@@ -149,7 +149,7 @@ def test_the_page_lists_every_command_and_who_has_which_option():
     readers = {"solve", "info", "compare", "bounds", "curve", "map", "sample", "convert"}
     for names, who in re.findall(r"^\| (?:`-\w`)? ?\| ([^|]*) \| [^|]* \| ([^|]*) \|$", text, re.MULTILINE):
         owners = readers if who == "all that read a model" else set(who.split(", "))
-        for name in set(re.findall(r"--\w+", names)) - {"--help", "--version"}:
+        for name in set(re.findall(r"--\w+", names)) - {"--help", "--version", "--verbose"}:
             having = {
                 path[0] for path, command in COMMANDS.items() if path and any(name in p.opts for p in command.params)
             }

@@ -69,6 +69,7 @@ def test_the_table_survives_files_and_processes():
     )
 
 
+@pytest.mark.slow
 def test_phases_are_measured_further():
     """A trap: a phase with a population of its own, whose bases come back from the table."""
     edges = [(2 * k, 2 * k + 1) for k in range(20)]
@@ -142,6 +143,7 @@ def test_a_file_that_is_no_checkpoint_is_refused_and_left_alone(tmp_path, conten
     assert file.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_any_of_its_files(tmp_path, monkeypatch):
     """Every part of a population is followed by a file; from each of these the run ends near the truth."""
     files, write = [], write_checkpoint

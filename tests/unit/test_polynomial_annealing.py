@@ -225,7 +225,8 @@ def test_quenches_end_in_local_maxima_of_all_states():
     )
 
 
-@pytest.mark.parametrize("strength", with_slow([0.7, 0.6, 0.75, 0.9], [0.6, 0.75, 0.9]))
+@pytest.mark.slow
+@pytest.mark.parametrize("strength", [0.7, 0.6, 0.75, 0.9])
 def test_a_ferromagnet_of_triples_is_right_or_not_trusted(strength):
     """Its ordered phase has no mirror image: counted twice, log Z would be too large by up to log 2."""
     model, truth = all_triples(24, strength)
@@ -271,6 +272,7 @@ def test_of_equally_strong_terms_another_one_gives_way_each_time():
     assert violated == {(True, False), (False, True), (False, False)}
 
 
+@pytest.mark.slow
 def test_a_hidden_state_of_parities_is_not_missed():
     """Cooled states stay in the other phase, whose weight is e^40 times smaller, and look well there."""
     model, _ = planted(300, 450, 0.9, seed=3)

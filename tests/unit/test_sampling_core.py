@@ -58,6 +58,7 @@ def test_short_runs_of_small_models_have_z_as_their_mean(family, seed):
     assert_mean_is_one(ratio)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_valley_of_a_glass_that_populations_meet_is_no_phase(seed):
     """With few families there so far: there will be more, once all are counted."""

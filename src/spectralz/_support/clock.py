@@ -15,7 +15,7 @@ import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,6 +79,19 @@ def seconds() -> float:
     True
     """
     return _left_out.rest()
+
+
+def stopwatch() -> Callable[[], dict[str, Any]]:
+    """Return a function that says how many seconds have passed since now, and how many were left out, as results do.
+
+    Examples
+    --------
+    >>> passed = stopwatch()
+    >>> passed()
+    {'seconds': ..., 'compile_seconds': 0.0}
+    """
+    began, before = seconds(), left_out()
+    return lambda: {"seconds": seconds() - began, "compile_seconds": left_out() - before}
 
 
 _clock: ContextVar[Callable[[], float]] = ContextVar("spectralz_clock", default=seconds)

@@ -8,15 +8,16 @@ import stat
 import sys
 import tempfile
 import threading
-from functools import wraps
+import warnings
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectralz._support import clock
-from spectralz._support.compile_times import is_compiled, is_warming_up, require_compiled, seconds_to_compile
+from spectralz._support.compile_times import seconds_to_compile
 from spectralz._support.progress import is_heard, report
 from spectralz._support.settings import settings
-from spectralz.errors import is_interrupt
+from spectralz.errors import CompilingWarning, is_interrupt
 
 # Kernels import numba's names from here: importing it takes half a second, which is not counted as work either.
 clock.begin_leaving_out()
@@ -30,12 +31,7 @@ from numba.extending import intrinsic as intrinsic  # noqa: E402
 
 clock.end_leaving_out()
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 NOTICE = "compiling, once"
-# Of plain Python, on numbers in arrays.
-SECONDS_PER_STEP = 1e-6
 # Only compiling that takes at least so many seconds is worth a line of its own.
 LONG_SECONDS = 1.0
 # All kernels that have been imported.
@@ -71,30 +67,6 @@ def compiled(function: Any, **settings: Any) -> Any:
 def compiled_in_any_order(function: Any) -> Any:
     """Compile a kernel whose sums may be added in any order, which lets the compiler vectorize them."""
     return compiled(function, fastmath={"contract", "reassoc", "nsz"})
-
-
-def compiled_late(steps: Callable[..., int]) -> Callable[[Any], Any]:
-    """Compile a kernel of cold code, such as planning, only once Python has spent as long on it as compiling takes.
-
-    ``steps`` predicts from the arguments how many steps its inner loops take; Python is slow, but needs no start.
-    """
-
-    def decorate(function: Any) -> Any:
-        kernel = compiled(function)
-        spent = 0.0
-
-        @wraps(function)
-        def run(*args: Any) -> Any:
-            nonlocal spent
-            if not is_warming_up() and not clock.counts_operations() and not is_compiled(kernel):
-                spent += SECONDS_PER_STEP * steps(*args)
-                if spent <= seconds_to_compile(kernel):
-                    return function(*args)
-            return kernel(*args)
-
-        return run
-
-    return decorate
 
 
 def compiled_in_place(function: Any) -> Any:
@@ -222,10 +194,10 @@ class _WithoutCollection(event.Listener):  # type: ignore[misc]
 
 
 class _Notice(event.Listener):  # type: ignore[misc]
-    """Report which kernel is being compiled: to a progress listener, otherwise on stderr.
+    """Say which kernel is being compiled, about how long it takes, and that it happens once.
 
-    There the first is named, and later those that take long. A kernel that would take too long is not compiled where
-    it can be left out.
+    A progress listener hears of all. In a terminal a line names the first, and later those that take long. Elsewhere it
+    is a warning that no filter shows unless it is asked for.
     """
 
     def __init__(self) -> None:
@@ -237,13 +209,14 @@ class _Notice(event.Listener):  # type: ignore[misc]
         kernel = event.data["dispatcher"]
         if self.depth > 1 or not kernel.py_func.__module__.startswith("spectralz."):
             return
-        if settings().refuses_late_kernels:
-            require_compiled(kernel)
         seconds = seconds_to_compile(kernel)
         notice = f"{NOTICE}: {name_of(kernel)}, about {seconds:.1f} s"
         if is_heard():
             report(notice, 0.0)
-        elif sys.stderr is not None and not (self.was_printed and (seconds < LONG_SECONDS or is_warming_up())):
+        elif not (settings().verbose or (sys.stderr is not None and sys.stderr.isatty())):
+            with suppress(Warning):  # where all warnings are errors
+                warnings.warn(notice, CompilingWarning, stacklevel=2)
+        elif not self.was_printed or seconds >= LONG_SECONDS or settings().verbose:
             self.was_printed = True
             print(f"spectralz: {notice}", file=sys.stderr, flush=True)
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock
-from spectralz._support.compile_times import compiling_for
 from spectralz._support.options import checked_positive
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, SpectralzError
@@ -155,8 +154,8 @@ def checked_budget(budget: Any, work: Any) -> tuple[float | None, float | None]:
 def budgeted(budget: float | None, work: float | None) -> Iterator[Deadline]:
     """Plan inside the ``with`` block by a budget of seconds or of operations; ten seconds if neither is given.
 
-    Kernels may be compiled for about as long as the budget. If operations are counted, linear algebra uses one thread,
-    since several threads add in a different order.
+    Compiling kernels is not counted. If operations are counted, linear algebra uses one thread, since several threads
+    add in a different order.
 
     Examples
     --------
@@ -166,9 +165,7 @@ def budgeted(budget: float | None, work: float | None) -> Iterator[Deadline]:
     (5.0, 3.0, 2000000000.0)
     """
     if work is None:
-        budget = BUDGET if budget is None else budget
-        with compiling_for(budget):
-            yield Deadline.after(budget)
+        yield Deadline.after(BUDGET if budget is None else budget)
         return
     with using_threads(None, NO_MATRICES), clock.counting_operations():
         yield Deadline.after(work / clock.OPERATIONS_PER_SECOND)

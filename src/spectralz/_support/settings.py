@@ -30,18 +30,15 @@ class Settings:
         The workers that make independent runs; None for this process.
     pairs
         Whether marginals include those of coupled pairs, no pairs, or ``"all"`` pairs.
-    compile_until
-        Until when kernels may be compiled, by :func:`~spectralz._support.clock.left_out`; None if no call has said so.
-    refuses_late_kernels
-        Whether work ends with an error rather than compile for longer than that.
+    verbose
+        Whether to say what is compiled also where nobody may be looking.
     """
 
     threads: int | None = None
     device: str = "auto"
     executor: Executor | None = None
     pairs: bool | Literal["all"] = True
-    compile_until: float | None = None
-    refuses_late_kernels: bool = False
+    verbose: bool = False
 
 
 _DEFAULT = Settings()

@@ -13,6 +13,7 @@ import typer
 
 import spectralz as sz
 from spectralz._support import interrupts
+from spectralz._support.settings import using_settings
 from spectralz.cli.console import say, say_error, sentence_of
 from spectralz.cli.curves import curve, map_command, temperature
 from spectralz.cli.experiments import paper, report, sweep
@@ -82,7 +83,11 @@ for _name, _command in _commands.items():
 def _root(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and stop.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Say what is compiled, also where stderr is no terminal.")
+    ] = False,
 ) -> None:
+    ctx.with_resource(using_settings(verbose=verbose))
     if version:
         print(sz.__version__)
         raise typer.Exit

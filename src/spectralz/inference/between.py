@@ -27,7 +27,7 @@ class Between:
 
     def __call__(self, betas: FloatArray) -> Thermodynamics:
         """Return the curves at these temperatures."""
-        began = clock.seconds()
+        passed = clock.stopwatch()
         known, rows, trusted = self.found, [], []
         for beta in betas.tolist():
             after = int(np.clip(np.searchsorted(known.betas, beta), 1, max(len(known.betas) - 1, 1)))
@@ -54,5 +54,5 @@ class Between:
             trusted=np.array(trusted),
             status=Status(words, converged=all(trusted)),
             method="annealing",
-            seconds=clock.seconds() - began,
+            **passed(),
         )

@@ -134,7 +134,7 @@ def map_state(
     if wanted * model.n > memory:
         words = bytes_in_words(wanted * model.n), bytes_in_words(memory)
         raise OptionError(f"count is {count}: states of {model.n} spins take {words[0]}, and max_memory is {words[1]}")
-    began = clock.seconds()
+    passed = clock.stopwatch()
     free = conditioned.free
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
         plan = None if method == "search" and free.n else _plan(free, memory, deadline, method == "exact")
@@ -149,7 +149,7 @@ def map_state(
         proven=bool(answer.upper <= weights[0] + answer.slack),
         method=answer.method,
         status=answer.status,
-        seconds=clock.seconds() - began,
+        **passed(),
         names=conditioned.whole.names,
         interrupted=answer.interrupted,
     )

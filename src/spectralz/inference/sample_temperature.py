@@ -255,11 +255,11 @@ def temperature(
     if isinstance(whole, Polynomial):
         raise OptionError("temperature takes models of pairs; for a Polynomial compare log_prob at several scales")
     drawn = _samples(samples, model, whole, values, weights)
-    began = clock.seconds()
+    passed = clock.stopwatch()
     curve = _Curve(whole, "auto" if method == PSEUDO else method, number, options)
     with showing_interrupts():
         result = _limit(drawn, curve) or _finite(drawn, curve, method)
-    return replace(result, seconds=clock.seconds() - began)
+    return replace(result, **passed())
 
 
 def _samples(samples: Any, model: Ising | RBM | Polynomial, whole: Ising, values: Any, weights: Any) -> Samples:

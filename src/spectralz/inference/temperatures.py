@@ -140,7 +140,7 @@ def thermodynamics(
     limit = checked_threads(threads)
     seed = checked_count(seed, "seed", least=0)
     free = ModelWithEvidence.checked(model, given).free
-    began = clock.seconds()
+    passed = clock.stopwatch()
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
         solver = None if method in WAYS else _exact_method(free, at, method, left_out, deadline)
         if isinstance(solver, Method):
@@ -156,7 +156,7 @@ def thermodynamics(
     if curves.get("between") is None:  # then other temperatures are computed as these were
         options: dict[str, Any] = {"budget": budget, "work": work, "seed": seed, "threads": threads, "exclude": exclude}
         curves["between"] = partial(thermodynamics, free, method=method, **options)
-    result = Thermodynamics(n=free.n, seconds=clock.seconds() - began, **curves)
+    result = Thermodynamics(n=free.n, **passed(), **curves)
     if not np.all(result.trusted) and not result.interrupted:
         warn_inaccurate(f"part of these curves is not to be trusted: {result.status}", stacklevel=3)
     return result

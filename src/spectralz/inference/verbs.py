@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from spectralz._support import clock
 from spectralz._support.deadline import budgeted, checked_budget
 from spectralz._support.executors import using_executor
 from spectralz._support.options import checked_count, checked_level, checked_threads, flag
@@ -479,10 +481,13 @@ def bounds(
     probability = None if level is None else checked_level(level, "level")
     number = checked_count(seed, "seed", least=0)
     free = ModelWithEvidence.checked(model, given).free
+    passed = clock.stopwatch()
     with showing_interrupts(), using_threads(checked_threads(threads)), budgeted(*limits) as deadline:
         if probability is None:
-            return bracket(free, deadline, exclude)
-        return bracket_with_interval(free, deadline, exclude, probability, number)
+            found = bracket(free, deadline, exclude)
+        else:
+            found = bracket_with_interval(free, deadline, exclude, probability, number)
+    return replace(found, **passed())
 
 
 def _warn_of(method: Method, result: Estimate) -> None:

@@ -278,7 +278,7 @@ class _Solution:
 
 def fit_table(table: Table, edges: IntArray, fixed: Any, options: FitOptions) -> Fit:
     """Fit a table on a known graph."""
-    began = clock.seconds()
+    passed = clock.stopwatch()
     problem = problem_of(table, edges, fixed, options.penalty)
     refuse_unbounded(problem, table)
     method, engine = _method(problem, table, options)
@@ -318,7 +318,7 @@ def fit_table(table: Table, edges: IntArray, fixed: Any, options: FitOptions) ->
         status=status,
         values=table.values,
         iterations=best.iterations,
-        seconds=clock.seconds() - began,
+        **passed(),
         interrupted=best.is_interrupted,
         details={**solution.details, **({"no_errors": precision.why} if precision.why else {})},
         table=table,

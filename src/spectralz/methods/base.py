@@ -120,10 +120,10 @@ class Method(ABC):
     @final
     def run(self, model: Model) -> Estimate:
         """Return log Z of ``model`` as this method finds it."""
-        started = clock.seconds()
+        passed = clock.stopwatch()
         taken = self._taken(model)
         with self._in_place(taken), with_history() as history:
-            return replace(self._pack(self._solve(taken), started), history=tuple(history))
+            return replace(self._pack(self._solve(taken), passed()), history=tuple(history))
 
     @final
     def run_marginals(self, model: Model, *, pairs: bool | Literal["all"] | None = None) -> Marginals:
@@ -132,7 +132,7 @@ class Method(ABC):
         The means of edges are left out if ``pairs`` is False, or if it is None and there are more than 10 million
         edges. With ``"all"``, methods that have ``gives_all_pairs`` return the means of all pairs.
         """
-        started = clock.seconds()
+        passed = clock.stopwatch()
         taken = self._taken(model)
         wanted = has_few_pairs(model) if pairs is None else pairs
         with self._in_place(taken), wanting_pairs(wanted):
@@ -145,7 +145,7 @@ class Method(ABC):
             edges=edges,
             pair_mean=marginals.pair_mean if wanted else np.empty(0),
             kind=marginals.kind,
-            estimate=self._pack(marginals.outcome, started),
+            estimate=self._pack(marginals.outcome, passed()),
             names=model.names,
             has_pairs=bool(wanted),
             std_error=error,
@@ -191,17 +191,16 @@ class Method(ABC):
         """Return the context of the option ``threads``."""
         return using_threads(self.threads, model.n if self.works_on_matrices else NO_MATRICES)  # type: ignore[attr-defined]
 
-    def _pack(self, outcome: Outcome, started: float) -> Estimate:
+    def _pack(self, outcome: Outcome, times: Mapping[str, Any]) -> Estimate:
         outcome = with_proven_kind(outcome)
         entries = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
         entries |= {"method": outcome.method or self, "trusted": outcome.is_trusted}
-        seconds = clock.seconds() - started
         if outcome.populations is not None:
             operations = float(outcome.details.get("operations", 0.0))
             entries["populations"] = replace(
-                outcome.populations, method=self.name, seconds=seconds, operations=operations
+                outcome.populations, method=self.name, seconds=times["seconds"], operations=operations
             )
-        return Estimate(**entries, seconds=seconds)
+        return Estimate(**entries, **times)
 
     @classmethod
     def with_options(cls, options: Mapping[str, Any]) -> Self:

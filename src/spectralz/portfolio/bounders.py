@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectralz._support import clock, costs
-from spectralz._support.compile_times import kernels_in, require_compiled
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.convex_mean_field import ConvexMeanField
 from spectralz.methods.mean_field import MeanField
@@ -202,9 +201,6 @@ def _weighted_mini_bucket(model: Model, deadline: Deadline) -> Iterator[Bound]:
 
     Then start again with larger tables, if there is time.
     """
-    from spectralz.kernels.mini_buckets import branches, order, passes, scopes
-
-    require_compiled(*kernels_in(branches, order, passes, scopes))
     plain = costs.BUCKET_SECONDS * (model.n + model.connections.edge_count)
     deadline.require(plain + (round_seconds(model, model.higher.largest) if model.higher.number else 0.0))
     share = deadline.share(policy.LARGEST_SHARE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spectralz._support import clock, costs
-from spectralz._support.compile_times import NotCompiledError, leaving_out_late_kernels
 from spectralz._support.deadline import Deadline, NotAffordableError
 from spectralz._support.options import checked_names
 from spectralz._support.progress import report
@@ -49,7 +48,7 @@ def bracket(
     names = [name for name in bounders.in_order(model) if name not in left_out]
     is_interrupted = False
     for k, name in enumerate(names):
-        with using_threads(None, model.n), leaving_out_late_kernels():
+        with using_threads(None, model.n):
             row = _row(name, bounders.BOUNDERS[name], model, deadline, k / len(names), "exact" not in left_out)
         rows[name] = better_of(rows[name], row) if name in rows else row
         is_interrupted = row.interrupted
@@ -105,7 +104,7 @@ def _row(
                 lower, status = bound.lower, bound.status
             if bound.upper is not None and (upper is None or bound.upper < upper):
                 upper, status = bound.upper, bound.status
-    except (NotAffordableError, NotCompiledError) as refusal:
+    except NotAffordableError as refusal:
         status = status if (lower, upper) != (None, None) else str(refusal)
     except SpectralzError as error:
         if name == "trivial":  # no bounder can do without the coupling's entries

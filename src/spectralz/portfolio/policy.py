@@ -27,8 +27,6 @@ BOUNDS_SHARE = 0.15
 # Where a side of a bipartite model with many spins is summed out, bounds are wide: they get this part of their time.
 # Couplings stronger than this on average are for annealing; expectation and belief propagation are left out.
 MANY_SPINS_OF_SIDES, BOUNDS_PART_OF_SIDES, STRONGEST_EP_OF_SIDES = 300, 0.25, 0.5
-# Of the time that a first call may compile, for bounds; estimates need the rest.
-BOUNDS_COMPILING_SHARE = 0.5
 # States that go both ways, and bounds at the end, take this share of what is left.
 NEXT_ROUND_SHARE = 0.7
 # Annealing gets at least this share of the budget.

@@ -60,6 +60,8 @@ class Bounds(Shown):
         Which method proved them.
     seconds
         Wall-clock time of all methods together.
+    compile_seconds
+        Wall-clock time that went into compiling, which ``seconds`` leave out.
     rows
         Every bounder that was asked, in the order in which they ran.
     interval
@@ -90,6 +92,7 @@ class Bounds(Shown):
     seconds: float
     rows: tuple[BoundsRow, ...]
     interrupted: bool = False
+    compile_seconds: float = 0.0
     interval: Interval | None = None
     interval_status: str = ""
 
@@ -124,8 +127,8 @@ class Bounds(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
-        names = "lower upper width lower_method upper_method seconds interrupted interval interval_status rows"
-        return entries(self, names)
+        names = "lower upper width lower_method upper_method seconds compile_seconds interrupted"
+        return entries(self, f"{names} interval interval_status rows")
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the bounds of each method and the bracket with :func:`spectralz.plots.bounds`; return the Axes."""

@@ -11,7 +11,7 @@ import numpy as np
 
 # How long something took is no part of the answer, neither in a result nor in its rows and details; nor is what was
 # known at which time, or how more would be computed.
-LEFT_OUT = ("seconds", "history", "between")
+LEFT_OUT = ("seconds", "compile_seconds", "history", "between")
 
 
 class Compared:

@@ -56,6 +56,8 @@ class Estimate(Shown):
         How many iterations the method made, or None if it has none.
     seconds
         Wall-clock time of the run.
+    compile_seconds
+        Wall-clock time that went into compiling, which ``seconds`` leave out.
     method
         The method that ran, with its options.
     details
@@ -94,6 +96,7 @@ class Estimate(Shown):
     trusted: bool = None  # type: ignore[assignment]  # by its kind, if the method has no verdict of its own
     checked_by: tuple[str, ...] = ()
     interrupted: bool = False
+    compile_seconds: float = 0.0
     tried: tuple[Trial, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     populations: Populations | None = None
@@ -125,7 +128,7 @@ class Estimate(Shown):
         return {
             **entries(self, "log_z kind lower upper std_error interval status"),
             "converged": self.status.converged,
-            **entries(self, "trusted checked_by interrupted iterations seconds"),
+            **entries(self, "trusted checked_by interrupted iterations seconds compile_seconds"),
             "method": self.method.name,
             "options": plain(vars(self.method)),
             **entries(self, "tried details populations"),

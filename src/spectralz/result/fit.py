@@ -54,6 +54,8 @@ class Fit(Shown):
         The values in the data: ``"pm1"`` or ``"01"``.
     iterations, seconds, interrupted
         Iterations and wall-clock time of the fit, and whether an interrupt ended it.
+    compile_seconds
+        Wall-clock time that went into compiling, which ``seconds`` leave out.
     details
         Diagnostics that nothing else depends on.
     covariance
@@ -87,6 +89,7 @@ class Fit(Shown):
     iterations: int
     seconds: float
     interrupted: bool = False
+    compile_seconds: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
     table: Any = None
     covariance: NDArray[np.float64] | None = None
@@ -270,7 +273,7 @@ class Fit(Shown):
         return {
             **entries(self, f"{before} method penalty strength status"),
             "converged": self.status.converged,
-            **entries(self, "values iterations seconds interrupted details"),
+            **entries(self, "values iterations seconds compile_seconds interrupted details"),
         }
 
     def plot(self, figure: Figure | None = None) -> Figure:

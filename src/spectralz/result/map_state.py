@@ -37,6 +37,8 @@ class MapState(Record):
         How it was found.
     seconds
         Wall-clock time.
+    compile_seconds
+        Wall-clock time that went into compiling, which ``seconds`` leave out.
     names
         One name per spin, or None.
     interrupted
@@ -59,6 +61,7 @@ class MapState(Record):
     seconds: float
     names: tuple[Hashable, ...] | None = None
     interrupted: bool = False
+    compile_seconds: float = 0.0
 
     @property
     def state(self) -> NDArray[np.int8]:

@@ -77,6 +77,8 @@ class Temperature(Shown, Record):
         The slopes of the mean energies of ``curve``, which are minus variances; None where beta is infinite.
     interrupted, seconds
         Whether an interrupt ended the search, and how long it took.
+    compile_seconds
+        Wall-clock time that went into compiling, which ``seconds`` leave out.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class Temperature(Shown, Record):
     curve_slope: NDArray[np.float64] | None = None
     interrupted: bool = False
     seconds: float = 0.0
+    compile_seconds: float = 0.0
 
     def confidence(self, level: float = 0.95) -> Interval:
         """Return an interval that contains beta with about this probability.

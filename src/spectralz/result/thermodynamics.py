@@ -75,6 +75,8 @@ class Thermodynamics(Compared):
         by "and".
     seconds
         Wall-clock time.
+    compile_seconds
+        Wall-clock time that went into compiling, which ``seconds`` leave out.
     n
         The number of spins.
     interrupted
@@ -124,6 +126,7 @@ class Thermodynamics(Compared):
     seconds: float
     n: int
     interrupted: bool = False
+    compile_seconds: float = 0.0
     between: Callable[[NDArray[np.float64]], Thermodynamics] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -203,7 +206,7 @@ class Thermodynamics(Compared):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""
         curves = " ".join(f"{name} {name}_error" for name in (*self.names, *self.moments))
-        return entries(self, f"n method kind status seconds interrupted beta trusted {curves}")
+        return entries(self, f"n method kind status seconds compile_seconds interrupted beta trusted {curves}")
 
     def __repr__(self) -> str:
         first, last = (f"{beta:g}" for beta in (self.beta.min(), self.beta.max()))

@@ -42,7 +42,7 @@ from spectralz.sampling.population import Population, joined, layout_of, populat
 from spectralz.sampling.populations import GROUPS as GROUPS_OF_MEANS
 from spectralz.sampling.populations import Run
 from spectralz.sampling.share_out import shares_of
-from spectralz.sampling.subgraph import refusal_of_subgraphs, width_of
+from spectralz.sampling.subgraph import width_of
 from spectralz.sampling.symmetries import images_of
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def ordinary_paths(model: Model, *, is_hasty: bool = False) -> dict[str, Path]:
         biases = replace(coins, base=weak_biases(model), flips=True)
         return {**paths, **flips, "weak biases, flips": biases}
     fields = np.clip(model.field, -LARGEST_FIELD, LARGEST_FIELD)
-    has_subgraph = coins.can_begin_from_subgraph and not refusal_of_subgraphs()
+    has_subgraph = coins.can_begin_from_subgraph
     paths = {"a subgraph": from_subgraph(coins, width_of(model.n))} if has_subgraph else {}
     if is_hasty and paths:
         return paths

@@ -48,8 +48,9 @@ TOGETHER, MOST_RECOMBINED, ROUNDS = 16, 32, 3
 SUREST = 1e-3
 # A phase holds at least so many spins.
 FEWEST_HELD = 3
-# Means are alike if they differ by this much for no more than this part of the spins.
-APART, PART_APART = 0.8, 0.05
+# Means are alike if they differ by this much for no more than this part of the spins, and by little on the whole: the
+# mean square of differences is at most so much. Spins of a warm phase may be 0.6 in the mean, and 0 elsewhere.
+APART, PART_APART, SQUARE_APART = 0.8, 0.05, 0.1
 # States are where chains are if they are as close to the means as all chains but those beyond so many deviations. The
 # surest mean counts as this.
 DEVIATIONS, SUREST_CENTER = 2.0, 0.9
@@ -406,9 +407,10 @@ def is_in(phase: Phase, states: NDArray[np.int8], mean: FloatArray, cells: Cells
 
 
 def are_alike(mean: FloatArray, other: FloatArray, images: NDArray[np.int8]) -> bool:
-    """Return whether hardly any spins have means that differ by much, for some image."""
-    apart = np.abs(images * other - mean) >= APART
-    return bool((apart.sum(axis=1) < max(FEWEST_HELD, PART_APART * len(mean))).any())
+    """Return whether hardly any spins have means that differ by much, and all differ by little, for some image."""
+    apart = np.abs(images * other - mean)
+    few = (apart >= APART).sum(axis=1) < max(FEWEST_HELD, PART_APART * len(mean))
+    return bool((few & ((apart**2).mean(axis=1) < SQUARE_APART)).any())
 
 
 def _measured(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support import clock, costs
-from spectralz._support.compile_times import kernels_in, refusal_of
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
 
@@ -39,13 +38,6 @@ def width_of(n: int) -> int:
     (8, 6, 1)
     """
     return max(min(int(MOST_ENTRIES // max(n, 1)).bit_length() - 1, MOST_WIDTH), 1)
-
-
-def refusal_of_subgraphs() -> str:
-    """Return why paths do not begin from subgraphs, if compiling the kernels takes longer than the budget."""
-    from spectralz.kernels import k_trees
-
-    return refusal_of(*kernels_in(k_trees))
 
 
 @dataclass(frozen=True)

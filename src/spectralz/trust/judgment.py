@@ -31,7 +31,7 @@ class Judgment:
     trusted: bool
     why: str = ""
     doubt: str = field(default="", repr=False)
-    left_out: float = 0.0
+    left_out: float = field(default=0.0, repr=False)
 
 
 def with_rounding(std_error: float, log_z: float) -> float:

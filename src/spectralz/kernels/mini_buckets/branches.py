@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled_late
+from spectralz._support.compiling import compiled
 from spectralz._support.threads import thread_count
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _places(steps: Steps, sizes: IntArray, rows: list[tuple[int, int]], is_root:
     return places, base - trunk_end
 
 
-@compiled_late(lambda child_start, child, *_: 4 * len(child))
+@compiled
 def _add_up(child_start: IntArray, child: IntArray, first: IntArray, work: FloatArray, parent: IntArray) -> None:
     """Write the beginning of each subtree, its total work (at first that of the step alone), and the parents."""
     for t in range(len(first)):

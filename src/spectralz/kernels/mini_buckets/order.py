@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled_late, inner
+from spectralz._support.compiling import compiled, inner
 from spectralz.kernels.elimination.min_fill import MOST_SPINS_FOR_MIN_FILL
 from spectralz.kernels.elimination.order import ORDERS, adjacency_of
 from spectralz.kernels.elimination.screening import has_narrow_front
@@ -120,7 +120,7 @@ def _order_of_component(name: str, spins: list[int], adjacency: Adjacency) -> li
     return min(orders, key=lambda order: EliminationTree.of_order(order, adjacency).width)
 
 
-@compiled_late(lambda limit, step, used, *_: used * min(limit, 64))
+@compiled
 def _fewest_first(
     limit: int,
     step: int,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz._support.compiling import compiled_late
+from spectralz._support.compiling import compiled
 from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class _Functions:
                 setattr(self, name, np.concatenate([array, np.full(len(array) + most, -1)]))
 
 
-@compiled_late(lambda most, r, given, made, *_: 8 * most * made)
+@compiled
 def _divide(
     most: int,
     r: int,
@@ -192,7 +192,7 @@ def post_order_of(sizes: FloatArray, start: IntArray, child: IntArray, parent: I
     return order
 
 
-@compiled_late(lambda sizes, *_: 10 * len(sizes))
+@compiled
 def _post_order(
     sizes: FloatArray,
     start: IntArray,
@@ -245,7 +245,7 @@ def number_bits(
     return edge_bit, mask
 
 
-@compiled_late(lambda start, separators, *_: 4 * len(separators))
+@compiled
 def _number_bits(
     start: IntArray,
     separators: IntArray,

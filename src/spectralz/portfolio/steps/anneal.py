@@ -24,7 +24,6 @@ from spectralz.sampling.pilot import VARIANCE
 from spectralz.sampling.plan import LEAST_POINTS, bytes_per_state, seconds_per_state, seconds_per_sweep
 from spectralz.sampling.populations import marginals_of
 from spectralz.sampling.spread import crew_for
-from spectralz.sampling.subgraph import refusal_of_subgraphs
 from spectralz.sampling.sweeps import prolonged
 from spectralz.trust.rules import RULES
 
@@ -56,8 +55,6 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
         yield answers.without(_too_long(needed, deadline), *methods)
         return
     path = from_coins(model)
-    late = refusal_of_subgraphs() if path.can_begin_from_subgraph else ""
-    words = f"; without a path from a subgraph: {late}" if late else ""
     with crew_for(path) as crew:
         one = seconds_per_sweep(path, parallel=crew.parallel)
         needed = path.engine.together * LEAST_POINTS * one
@@ -66,7 +63,7 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
             return
         needed = path.engine.together * seconds_per_state(path, VARIANCE, one)
         is_hasty = needed > policy.POPULATION_SHARE * deadline.left
-        if is_hasty and (late or not path.can_begin_from_subgraph):
+        if is_hasty and not path.can_begin_from_subgraph:
             steps = both_ways(problem, deadline, crew, answers)
         elif _states_in_memory(problem, path) < policy.STATES_TOGETHER:
             yield answers.without(f"{policy.STATES_TOGETHER} states do not fit into max_memory", *methods)
@@ -74,7 +71,7 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
         else:
             steps = _by_populations(problem, deadline, crew, answers, is_hasty=is_hasty)
         for latest in steps:
-            yield replace(latest, complaint=crew.workers.complaint + words)
+            yield replace(latest, complaint=crew.workers.complaint)
 
 
 def _by_populations(

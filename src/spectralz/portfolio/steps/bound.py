@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spectralz._support.compile_times import compiling_for_share
 from spectralz.portfolio import policy
 from spectralz.portfolio.bounders import NAMES, hopeless
 from spectralz.portfolio.bracket import bracket
@@ -26,6 +25,5 @@ def bound(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[An
     exclude = {*problem.exclude, "states", *(hopeless(problem.model) if is_first else ())} & set(NAMES)
     if problem.sums_out_many:
         deadline = deadline.share(policy.BOUNDS_PART_OF_SIDES)
-    with compiling_for_share(policy.BOUNDS_COMPILING_SHARE):
-        bounds = bracket(problem.model, deadline, exclude, known=answers.bounds, tells_of_exact=False)
+    bounds = bracket(problem.model, deadline, exclude, known=answers.bounds, tells_of_exact=False)
     yield replace(answers, bounds=bounds, is_interrupted=bounds.interrupted)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spectralz._support import clock, costs
-from spectralz._support.compile_times import kernels_in, refusal_of
 from spectralz._support.deadline import LateError
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
@@ -49,7 +48,7 @@ def _best(problem: Problem, deadline: Deadline) -> Answer | str:
     """Return the best answer found in time, or why there is none."""
     model = problem.model
     assert isinstance(model, Ising)
-    refusal = refusal_of_frontier(model, deadline) or refusal_of(*_kernels(with_means=problem.with_means))
+    refusal = refusal_of_frontier(model, deadline)
     if refusal:
         return refusal
     method = MatrixProduct(
@@ -91,13 +90,6 @@ def refusal_of_frontier(model: Ising, deadline: Deadline) -> str:
         if layer > policy.MPS_LAYER_ROOTS * math.sqrt(model.n):
             return f"the graph is too wide: {layer} spins are at the same distance from one spin"
     return ""
-
-
-def _kernels(*, with_means: bool) -> list[Any]:
-    """Return the kernels that every compressed elimination needs."""
-    from spectralz.kernels.compressed import adjoint, chain, drawing, placing
-
-    return kernels_in(placing, chain, drawing, *([adjoint] if with_means else []))
 
 
 def with_growing_bonds(
