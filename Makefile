@@ -21,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 
 ALL_CORES := -n auto --dist worksteal
 
-.PHONY: help demo compiled-forwards compiled-backwards checked test test-all test-oldest test-newest coverage lint bench honesty docs site dist fresh-kernels clean
+.PHONY: help demo compiled checked test test-all test-oldest test-newest coverage lint bench honesty docs site dist fresh-kernels clean
 .DEFAULT_GOAL := help
 
 help:
@@ -77,13 +77,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Once, before several processes that run tests would each do so.
-# From both ends, in two processes: they meet in the middle.
-compiled-forwards compiled-backwards: $(VENV)/.installed-dev
-	$(BIN)/python -c "import spectralz; spectralz.warm_up(backwards='$@' == 'compiled-backwards')"
+# Once, on all cores, before several processes that run tests would each do so.
+compiled: $(VENV)/.installed-dev
+	$(BIN)/spectralz warm-up
 
 checked: $(VENV)/.installed-dev
-	@$(MAKE) --no-print-directory --jobs=3 compiled-forwards compiled-backwards lint
+	@$(MAKE) --no-print-directory --jobs=2 compiled lint
 
 test: checked
 	$(BIN)/python -m pytest $(ALL_CORES)
@@ -143,12 +142,9 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/spectralz generate grid --side 15 --strength 0.5 --seed 0 out/grid15.npz
 	$(BIN)/spectralz compare out/grid15.npz --methods exact,bp,mf,mbe,wmbe,trw,spectral --plot docs/images/compare.png
 
-# Kernels are compiled before the scripts of the gallery run, or pages would show that a script waited for them: from
-# both ends, in two processes.
+# Kernels are compiled before the scripts of the gallery run, or pages would show that a script waited for them.
 out/site-kernels: $(VENV)/.installed-site $(shell find src -name '*.py')
-	@echo "Compiling kernels: one to two minutes the first time"
-	@$(BIN)/python -c "import spectralz; spectralz.warm_up(backwards=True)" & other=$$!; \
-		$(BIN)/python -c "import spectralz; spectralz.warm_up()" && wait $$other
+	@$(BIN)/spectralz warm-up
 	@mkdir -p out && touch $@
 
 # Nothing is fetched while it builds. Only scripts of the gallery that have changed run again, one per core.

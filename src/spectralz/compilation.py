@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import subprocess
+import sys
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz import kernels
+from spectralz._support.options import checked_count
 from spectralz._support.progress import report
+from spectralz._support.threads import available_cores
 from spectralz.errors import InaccurateWarning, SpectralzError
 from spectralz.inference import bounds, log_z, map_state, marginals, sample
 from spectralz.model import Ising, Model, Polynomial
@@ -69,21 +73,26 @@ class Compilation:
     folder: str | None
 
 
-def warm_up(*, backwards: bool = False) -> Compilation:
+def warm_up(processes: int | None = None) -> Compilation:
     """Compile every kernel, or load what was compiled before, by running all methods on small models.
 
     Kernels are compiled on first use and kept on disk, so this is never necessary. It is useful for container images
-    and before timing measurements. It takes one to two minutes, once.
+    and before timing measurements. It takes about a minute on two cores, once.
 
     Parameters
     ----------
-    backwards
-        Begin at the other end. Two processes, one of them backwards, meet in the middle and take half as long.
+    processes
+        How many processes share the work; by default one for each core that this one may use.
 
     Returns
     -------
     Compilation
         How many kernels there are, how many were compiled, and where they are kept.
+
+    Raises
+    ------
+    OptionError
+        If ``processes`` is not a number from 1 on.
 
     Examples
     --------
@@ -92,6 +101,29 @@ def warm_up(*, backwards: bool = False) -> Compilation:
     147
     >>> sz.warm_up().compiled  # doctest: +SKIP
     0
+    """
+    number = available_cores() if processes is None else checked_count(processes, "processes", least=1)
+    helpers = [_helper(k, number) for k in range(1, number)]
+    try:
+        done = compiled_from(0, number)
+        elsewhere = [helper.communicate()[0] for helper in helpers]
+    except BaseException:
+        for helper in helpers:
+            helper.kill()
+        raise
+    return replace(done, compiled=done.compiled + sum(int(count) for count in elsewhere if count))
+
+
+def _helper(place: int, number: int) -> subprocess.Popen[str]:
+    """Begin another process, which prints how many kernels it has compiled."""
+    code = f"from spectralz.compilation import compiled_from; print(compiled_from({place}, {number}).compiled)"
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def compiled_from(place: int, number: int) -> Compilation:
+    """Compile every kernel, beginning at the ``place`` of one of a ``number`` of processes, each at another.
+
+    All of them go round: what others have compiled by then is loaded.
     """
     from spectralz._support.compiling import KERNELS, NOTICE
 
@@ -102,11 +134,10 @@ def warm_up(*, backwards: bool = False) -> Compilation:
     before = _times_compiled(ours)
     calls = [call for model in _small_models() for call in _calls(model)]
     calls += _calls_of_large_models()
-    if backwards:
-        calls.reverse()
+    first = place * len(calls) // number
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InaccurateWarning)
-        for k, call in enumerate(calls):
+        for k, call in enumerate([*calls[first:], *calls[:first]]):
             report(NOTICE, k / len(calls))
             with suppress(SpectralzError):  # not every method takes every model
                 call()
