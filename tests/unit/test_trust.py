@@ -16,7 +16,7 @@ from spectralz.trust.agreement import LARGEST_CHECKING_ERROR, agree, is_within
 from spectralz.trust.frontier import judge_bracket
 from spectralz.trust.judgment import Judgment, with_rounding
 from spectralz.trust.likelihoods import agree_per_row
-from spectralz.trust.pools import can_measure, is_measured, judge_pool
+from spectralz.trust.pools import beside_populations, can_measure, is_measured, judge_pool
 from spectralz.trust.propagation import judge_propagation
 from spectralz.trust.ratios import judge_bridge
 from spectralz.trust.round_trips import inconsistency_of, judge_round_trip
@@ -282,3 +282,12 @@ def test_likelihoods_forwards_and_backwards_agree_up_to_a_difference_or_to_their
         assert not agree_per_row(-80.0, 0.0, -80.0 + sign * 0.12, 0.0)
         assert agree_per_row(-80.0, 0.3, -80.0 + sign * 1.8, 0.4)
         assert not agree_per_row(-80.0, 0.3, -80.0 + sign * 2.2, 0.4)
+
+
+def test_a_sum_over_states_allows_for_phases_that_were_left_out():
+    """No state of theirs is in the sum, nor among those that measure its share of P(x)."""
+    summed = judge_pool(3.0, Share(0.999, 1e-5, families=1e5))
+    judged = Judgment(3.0, 0.004, True, left_out=0.003)
+    beside = beside_populations(beside_populations(summed, judged), judged)
+    assert (beside.std_error, beside.trusted) == (0.003, True)
+    assert beside_populations(summed, Judgment(3.0, 0.004, True)) == summed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spectralz.trust.agreement import agree
@@ -50,8 +51,10 @@ def beside_populations(summed: Judgment, judged: Judgment) -> Judgment:
     """Judge a sum over states beside the populations that measured their share of P(x).
 
     The same populations estimate log Z by themselves. If they contradict the sum, they have missed some of its states,
-    and may have missed others: the share is too large. Nor is it known if phases were not looked for.
+    and may have missed others: the share is too large. Nor is it known if phases were not looked for. Phases that were
+    left out as too light hold states that neither the sum nor the share has.
     """
+    summed = replace(summed, std_error=max(summed.std_error, judged.left_out))
     gap = gap_to(summed, judged)
     if gap:
         why = f"{summed.why}; log Z of the populations differs by {gap:.2g}: they have missed states, do not trust"
