@@ -3,7 +3,7 @@
 The first table has the CPU seconds of a call in a fresh process with an empty cache: importing, compiling and work.
 With ``--against``, the ``src`` folder of another version, both versions run in turns. The second table has the seconds
 that numba spends on each function, without those that it calls, over the first calls of the first table; functions of
-ours have the prediction beside it by which ``auto`` decides what to leave out.
+ours have the prediction beside it that messages name.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def warm_up(processes: int | None = None) -> Compilation:
     """Compile every kernel, or load what was compiled before, by running all methods on small models.
 
     Kernels are compiled on first use and kept on disk, so this is never necessary. It is useful for container images
-    and before timing measurements. It takes about a minute on two cores, once.
+    and before timing measurements. It takes one to two minutes on two cores, once.
 
     Parameters
     ----------
@@ -121,9 +121,10 @@ def _helper(place: int, number: int) -> subprocess.Popen[str]:
 
 
 def compiled_from(place: int, number: int) -> Compilation:
-    """Compile every kernel, beginning at the ``place`` of one of a ``number`` of processes, each at another.
+    """Compile every kernel as one of a ``number`` of processes, each of which begins at its ``place``.
 
-    All of them go round: what others have compiled by then is loaded.
+    Every second one goes backwards and meets the one before it, so that few kernels are compiled twice. All go round:
+    what others have compiled by then is loaded.
     """
     from spectralz._support.compiling import KERNELS, NOTICE
 
@@ -134,10 +135,13 @@ def compiled_from(place: int, number: int) -> Compilation:
     before = _times_compiled(ours)
     calls = [call for model in _small_models() for call in _calls(model)]
     calls += _calls_of_large_models()
-    first = place * len(calls) // number
+    first = (place + place % 2) * len(calls) // number
+    calls = [*calls[first:], *calls[:first]]
+    if place % 2:
+        calls.reverse()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InaccurateWarning)
-        for k, call in enumerate([*calls[first:], *calls[:first]]):
+        for k, call in enumerate(calls):
             report(NOTICE, k / len(calls))
             with suppress(SpectralzError):  # not every method takes every model
                 call()
