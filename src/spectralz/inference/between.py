@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralz._support import clock
-from spectralz.inference.estimated_curves import stacked
+from spectralz.inference.estimated_curves import as_fields, stacked
 from spectralz.result import Kind, Status, Thermodynamics
 
 if TYPE_CHECKING:
@@ -38,18 +38,13 @@ class Between:
                 pairs[name] = value, np.maximum(error, of_neighbors.max(axis=0))
             rows.append(pairs)
             trusted.append(is_enough and bool(known.trusted[neighbors].all()))
-        curves: dict[str, Any] = {
-            name + suffix: part
-            for name in rows[0]
-            for suffix, part in zip(("", "_error"), stacked([row[name] for row in rows]), strict=True)
-        }
         words = f"from the states kept at {len(known.betas)} temperatures"
         if not all(trusted):
             words += f"; {trusted.count(False)} temperatures are not to be trusted: the others are not, or too far away"
         return Thermodynamics(
             n=self.n,
             beta=betas,
-            **curves,
+            **as_fields(stacked(rows)),
             kind=Kind.ESTIMATE,
             trusted=np.array(trusted),
             status=Status(words, converged=all(trusted)),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz._support.deadline import Deadline
+    from spectralz.inference.all_states import Pairs
     from spectralz.model import FloatArray, Ising, Model
 
 # Of the time that is left, so much goes into contractions if other ways may have to answer as well.
@@ -62,7 +63,7 @@ class Found:
         States kept at each temperature, if all are of populations.
     """
 
-    quantities: dict[str, tuple[FloatArray, FloatArray]]
+    quantities: Pairs
     trusted: NDArray[np.bool_]
     by: tuple[str, ...]
     words: dict[str, str]
@@ -184,7 +185,7 @@ def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *,
         kept.append(states_there)
         trusted.append(judged.trusted and not done.is_interrupted)
         reasons += [judged.why] if judged.why else []
-    found = {name: stacked([row[name] for row in rows]) for name in rows[0]}
+    found = stacked(rows)
     sizes = [population.size for _, population in done.at(0)]
     words = f"{sum(sizes)} states through {len(done.routes[0].legs[0].points)} temperatures"
     if done.phases:
@@ -194,10 +195,19 @@ def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *,
     return Found(found, np.array(trusted), by, {"annealing": words}, betas, done.is_interrupted, histograms)
 
 
-def stacked(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
-    """Return values and errors of all temperatures, in one number or one row for each."""
+def stacked(rows: Sequence[Pairs]) -> Pairs:
+    """Return the values and errors of all temperatures by name, one number or one row for each."""
+    return {name: _stacked([row[name] for row in rows]) for name in rows[0]}
+
+
+def _stacked(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
     value, error = (np.array(part) for part in zip(*pairs, strict=True))
     return (value[:, 0], error[:, 0]) if value.shape[1] == 1 else (value, error)
+
+
+def as_fields(quantities: Pairs) -> dict[str, Any]:
+    """Return values and errors by the names of the fields of a result."""
+    return {name + end: pair[k] for name, pair in quantities.items() for k, end in enumerate(("", "_error"))}
 
 
 # Ways that take pairs of spins only.

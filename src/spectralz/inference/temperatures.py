@@ -18,7 +18,14 @@ from spectralz.errors import OptionError, TooLargeError, catching_interrupt, sho
 from spectralz.inference.all_states import at_each
 from spectralz.inference.all_states import seconds as seconds_of_all_states
 from spectralz.inference.between import Between
-from spectralz.inference.estimated_curves import PAIRWISE_WAYS, WAYS, first_of, stacked, with_infinite_temperature
+from spectralz.inference.estimated_curves import (
+    PAIRWISE_WAYS,
+    WAYS,
+    as_fields,
+    first_of,
+    stacked,
+    with_infinite_temperature,
+)
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.moments import KNOWN, STENCIL, quantities, sums_of, with_what_is_certain
 from spectralz.methods import Exact, Method, Quadrature
@@ -339,12 +346,11 @@ def _listed(model: Model, betas: FloatArray) -> dict[str, Any]:
             report("temperatures", len(rows) / len(betas))
     if not rows:
         raise KeyboardInterrupt
-    found = {name: stacked([pairs[name] for pairs in rows]) for name in rows[0]}
+    found = stacked(rows)
     values, errors = (np.array([found[name][part] for name in KNOWN]) for part in (0, 1))
     words = f"summed over all 2^{model.n} states at each temperature"
     curves = _of_exact(model, betas[: len(rows)], values, errors, words, interrupted=interrupt.happened)
-    others = {name: pair for name, pair in found.items() if name not in KNOWN}
-    return curves | {name + suffix: pair[k] for name, pair in others.items() for k, suffix in enumerate(("", "_error"))}
+    return curves | as_fields({name: pair for name, pair in found.items() if name not in KNOWN})
 
 
 def _exact(model: Model, betas: FloatArray, method: Method) -> dict[str, Any]:
@@ -405,14 +411,9 @@ def _estimated(
     words = "; ".join(found.words.values())
     if not trusted.all():
         words += f"; {np.count_nonzero(~trusted)} temperatures are not to be trusted"
-    parts = {
-        name + suffix: pair[part][back]
-        for name, pair in found.quantities.items()
-        for part, suffix in enumerate(("", "_error"))
-    }
     return {
         "beta": at,
-        **parts,
+        **as_fields({name: (value[back], error[back]) for name, (value, error) in found.quantities.items()}),
         "kind": Kind.ESTIMATE,
         "trusted": trusted,
         "status": _status(words, trusted, interrupted=found.interrupted),

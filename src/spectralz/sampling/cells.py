@@ -119,6 +119,22 @@ def row_of(population: Population, cells: Cells, own: int | None = None) -> Row:
     return Row(log_z, families, heaviest, covariance, population.mean_log_z)
 
 
+def as_they_count(
+    x: NDArray[np.int8], cells: Cells, coefficients: FloatArray, own: int | None, rng: np.random.Generator
+) -> tuple[NDArray[np.int8], FloatArray]:
+    """Return states of a population, and how much each counts by the coefficient of its cell.
+
+    A population that stays at one image of its ``own`` cell stands for all of them: its states there are turned at
+    random.
+    """
+    cell, image = cells.places(x)
+    if own is None:
+        return x, coefficients[cell]
+    inside, x = cell == own, x.copy()
+    x[inside] *= cells.images[rng.integers(len(cells.images), size=int(inside.sum()))]
+    return x, coefficients[cell] * np.where(inside, len(cells.images) * (image == 0), 1.0)
+
+
 def stays(population: Population, cells: Cells, own: int, share: float) -> bool:
     """Return whether the states of a population in its own cell stay at one image of it, but for this share."""
     if len(cells.images) == 1:

@@ -23,13 +23,14 @@ from spectralz._support.progress import reporter_of
 from spectralz.errors import catching_interrupt
 from spectralz.sampling.base_rates import weak_biases
 from spectralz.sampling.bound_parts import bound_parts
-from spectralz.sampling.cells import Cells, row_of, stays
+from spectralz.sampling.cells import Cells, as_they_count, row_of, stays
 from spectralz.sampling.evidence import SamplingEvidence, evidence_of
 from spectralz.sampling.path import Path, from_coins, from_subgraph, path_to
 from spectralz.sampling.phases_found import (
     APART,
     FEWEST_HELD,
     LEFT,
+    NO_TIME,
     TOGETHER,
     Missing,
     Search,
@@ -357,14 +358,11 @@ def look_for_phases(work: Work) -> Work:
     path = work.path
     if path.n < FEWEST_HELD:  # too few spins for a phase
         return replace(work, found=Search())
-    has_no_end = limits.layout is not None and limits.deadline.left == math.inf
-    if not has_no_end and TOGETHER * cost_of_proposal(path) > LONGEST_SEARCH * (work.left + work.spent):
-        return replace(work, found=Search(was_made=False, cut_short="there was no time to look for phases"))
+    deadline = time_to_search(work, path, LONGEST_SEARCH)
+    if deadline is None:
+        return replace(work, found=NO_TIME)
     assert work.cells is not None
     top = max(ordinary.mean_log_z, *(p.population.mean_log_z for p in (work.bases[0].pilot, *work.others)))
-    seconds = min(LONGEST_SEARCH * (work.left + work.spent) * work.pace, 0.8 * limits.deadline.left)
-    # Without a deadline the clock must not decide: the same seed gives the same answer.
-    deadline = Deadline() if has_no_end else Deadline.after(seconds)
     missing = Missing(
         path,
         len(work.bases[0].pilot.points) * work.bases[0].pilot.sweeps,
@@ -403,6 +401,19 @@ def look_for_phases(work: Work) -> Work:
         sources=None,
     )
     return _shared_out(work)
+
+
+def time_to_search(work: Work, path: Path, share: float) -> Deadline | None:
+    """Return until when a search may take a share of all work; None if that is too little for any.
+
+    Without a deadline the clock must not decide: the same seed gives the same answer.
+    """
+    limits, operations = work.limits, share * (work.left + work.spent)
+    if limits.layout is not None and limits.deadline.left == math.inf:
+        return Deadline()
+    if TOGETHER * cost_of_proposal(path) > operations:
+        return None
+    return Deadline.after(min(operations * work.pace, 0.8 * limits.deadline.left))
 
 
 def _share_so_far(work: Work) -> float:
@@ -509,22 +520,14 @@ def half_of(work: Work, half: int) -> Work:
 
 
 def run_of(work: Work, coefficients: FloatArray) -> Run:
-    """Return all states that count as one weighted population; ``coefficients`` are those of the populations.
-
-    A population that stays at one image of its cell stands for all of them: its states there are turned at random.
-    """
+    """Return all states that count as one weighted population; ``coefficients`` are those of the populations."""
     assert work.cells is not None
     counted = [(work.bases[k].own, p) for k, ps in enumerate(work.counted) for p in ps]
-    images, scale = work.cells.images, max(p.mean_log_z for _, p in counted)
+    scale = max(p.mean_log_z for _, p in counted)
     states, weights, families, groups, begin, group = [], [], [], [], 0, 0
     for c, (own, p) in zip(coefficients, counted, strict=True):
-        cell, image = work.cells.places(p.x)
-        weight, x = c[cell] * p.weights() * np.exp(p.mean_log_z - scale), p.x
-        if own is not None:
-            inside = cell == own
-            weight = np.where(inside, len(images) * (image == 0), 1.0) * weight
-            x = x.copy()
-            x[inside] *= images[work.rng.integers(len(images), size=int(inside.sum()))]
+        x, counts = as_they_count(p.x, work.cells, c, own, work.rng)
+        weight = counts * p.weights() * np.exp(p.mean_log_z - scale)
         kept = weight > 0.0
         states.append(x[kept])
         weights.append(weight[kept])

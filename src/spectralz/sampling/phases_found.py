@@ -127,6 +127,9 @@ class Search:
     light_means: tuple[FloatArray, ...] = field(default=(), repr=False)
 
 
+NO_TIME = Search(was_made=False, cut_short="there was no time to look for phases")
+
+
 def cost_of_proposal(path: Path) -> float:
     """Return the operations of the chains of one proposal."""
     return SWEEPS_PER_PROPOSAL * path.engine.operations

@@ -16,12 +16,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.deadline import Deadline
 from spectralz._support.progress import reporter_of
 from spectralz.errors import catching_interrupt
 from spectralz.sampling.bound_parts import bound_parts
 from spectralz.sampling.cells import Cells, row_of, stays
-from spectralz.sampling.core import FIRST_SHARE, LEAST_AGAIN, LEAST_PACE, LONGEST_SEARCH, Work, choose_base
+from spectralz.sampling.core import (
+    FIRST_SHARE,
+    LEAST_AGAIN,
+    LEAST_PACE,
+    LONGEST_SEARCH,
+    Work,
+    choose_base,
+    time_to_search,
+)
 from spectralz.sampling.curves.histograms import Kept
 from spectralz.sampling.curves.observables import means_of, sample_of
 from spectralz.sampling.engines.protocol import one_after_the_other
@@ -30,11 +37,10 @@ from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases_found import (
     FEWEST_HELD,
     LEFT,
-    TOGETHER,
+    NO_TIME,
     Missing,
     Search,
     are_alike,
-    cost_of_proposal,
     search,
 )
 from spectralz.sampling.pilot import FEWEST_POINTS
@@ -330,13 +336,9 @@ def _searched(cooling: Cooling, k: int, share: float) -> Cooling:
     work, limits = cooling.work, cooling.work.limits
     ordinary = cooling.counted[0][0][k]
     path = from_coins(cooling.model.scaled(float(cooling.betas[k])))
-    whole = work.left + work.spent
-    has_no_end = limits.layout is not None and limits.deadline.left == math.inf
-    if not has_no_end and TOGETHER * cost_of_proposal(path) > share * whole:
-        return replace(
-            cooling,
-            searches={**cooling.searches, k: Search(was_made=False, cut_short="there was no time to look for phases")},
-        )
+    deadline = time_to_search(work, path, share)
+    if deadline is None:
+        return replace(cooling, searches={**cooling.searches, k: NO_TIME})
     steps = sum(place <= 1.0 for place in cooling.routes[0].legs[0].points * cooling.betas[-1] / cooling.betas[k])
     missing = Missing(
         path,
@@ -350,7 +352,6 @@ def _searched(cooling: Cooling, k: int, share: float) -> Cooling:
         limits.most_phases - len(cooling.phases),
         bound_parts(path.model),
     )
-    deadline = Deadline() if has_no_end else Deadline.after(min(share * whole * work.pace, 0.8 * limits.deadline.left))
     with deadline.in_force():
         found = search(missing, work.rng, work.crew.parallel)
     top = max(ordinary.mean_log_z, *(phase.log_weight for phase in found.phases), -math.inf)
@@ -474,7 +475,7 @@ def evidence_by_temperature(cooling: Cooling) -> list[SamplingEvidence]:
     evidence = []
     for k in count:
         found = {s: search for s, search in cooling.searches.items() if s >= k}
-        why = [search.cut_short for search in found.values()] or ["there was no time to look for phases"]
+        why = [search.cut_short for search in found.values()] or [NO_TIME.cut_short]
         words = "phases were found that are not measured yet" if unmeasured else min(why, key=len)
         light = [
             _carried(cooling, phase, k)

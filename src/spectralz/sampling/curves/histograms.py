@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import logsumexp
 
-from spectralz.sampling.curves.observables import BLOCKS, LEAST_LEFT, jackknife, magnetization_of, powers, quantities_of
+from spectralz.sampling.curves.observables import BLOCKS, magnetization_of, powers, with_errors
 from spectralz.sampling.populations import systematic
 
 if TYPE_CHECKING:
@@ -84,17 +84,8 @@ class Histograms:
         sums = np.array([np.bincount(block, column, minlength=BLOCKS) for column in columns.T]).T
         share = np.bincount(block, minlength=BLOCKS) / len(block)
         total, blocks = sums.sum(axis=0), np.flatnonzero(share)
-        found = {name: np.atleast_1d(value) for name, value in quantities_of(total, beta, middle).items()}
-        left = [total - sums[b] for b in blocks]
-        without = [
-            quantities_of(part / (1.0 - share[b]), beta, middle)
-            for b, part in zip(blocks, left, strict=True)
-            if part[0] > LEAST_LEFT
-        ]
-        pairs = {
-            name: (value, jackknife(np.array([other[name] for other in without]).reshape(len(without), value.size)))
-            for name, value in found.items()
-        }
+        without = [(total - sums[b]) / (1.0 - share[b]) for b in blocks if share[b] < 1.0]
+        pairs = with_errors(total, without, beta, middle)
         for name in ("log_z", "entropy"):
             pairs[name] = pairs[name][0] + scale, pairs[name][1]
         return pairs, 1.0 / float((sums[:, 0] ** 2).sum()) >= ENOUGH_BLOCKS * len(blocks)

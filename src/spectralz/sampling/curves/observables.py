@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.sampling.cells import as_they_count
 from spectralz.sampling.populations import MISSING_FAMILIES, ROUNDINGS, systematic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -69,20 +70,12 @@ def sample_of(
     most: float,
     rng: np.random.Generator,
 ) -> Sample:
-    """Return the states of a population that count, thinned if they are more than ``most``.
-
-    A population that stays at one image of its cell stands for all of them: its states there are turned at random.
-    """
+    """Return the states of a population that count, thinned if they are more than ``most``."""
     groups, each = population.share.shape
     step = max(math.ceil(population.size / max(most, BLOCKS * STATES_FOR_OVERLAPS)), 1)
     rows = np.arange(int(rng.integers(step)), population.size, step)
-    x = population.x[rows]
-    cell, image = cells.places(x)
-    weight = (population.share * np.exp(population.log_z - scale)[:, None]).ravel()[rows] * step * coefficients[cell]
-    if own is not None:
-        inside = cell == own
-        weight *= np.where(inside, len(cells.images) * (image == 0), 1.0)
-        x[inside] *= cells.images[rng.integers(len(cells.images), size=int(inside.sum()))]
+    x, counts = as_they_count(population.x[rows], cells, coefficients, own, rng)
+    weight = (population.share * np.exp(population.log_z - scale)[:, None]).ravel()[rows] * step * counts
     group = rows // each
     energy = -np.asarray(model.log_weight(x), dtype=np.float64)
     counts = np.bincount(np.arange(groups) % BLOCKS, minlength=BLOCKS).astype(float)
@@ -94,22 +87,19 @@ def means_of(samples: Sequence[Sample], beta: float, n: int) -> dict[str, Pair]:
     middle = float(np.mean([sample.energy.mean() for sample in samples]))
     sums = _Blocks.of(samples, lambda x, energy: powers(magnetization_of(x), energy - middle))
     total = sums.total
-    left = [part for part in map(sums.without, sums.filled) if part[0] > LEAST_LEFT * total[0]]
-    found = {name: np.atleast_1d(value) for name, value in quantities_of(total, beta, middle).items()}
-    without = [quantities_of(part, beta, middle) for part in left]
+    found = with_errors(total, map(sums.without, sums.filled), beta, middle)
     families = sum(sample.families for sample in samples)
-    rare, apart = 1.0 / max(families, 1.0), math.sqrt(max(found["heat_capacity"][0], 0.0)) / beta
+    rare, apart = 1.0 / max(families, 1.0), math.sqrt(max(found["heat_capacity"][0][0], 0.0)) / beta
     rounding = ROUNDINGS * UNIT_ROUNDOFF * abs(middle) / rare
     unseen = {
         "energy": apart + rounding,
         "entropy": 1.0 + beta * (apart + rounding),
         "heat_capacity": beta**2 * (apart + rounding) ** 2,
     }
-    pairs = {}
-    for name, value in found.items():
-        error = jackknife(np.array([quantities[name] for quantities in without]).reshape(len(without), value.size))
-        error = error * (1.0 + MISSING_FAMILIES * rare)
-        pairs[name] = value, np.hypot(error, rare * unseen.get(name, 1.0))
+    pairs = {
+        name: (value, np.hypot(error * (1.0 + MISSING_FAMILIES * rare), rare * unseen.get(name, 1.0)))
+        for name, (value, error) in found.items()
+    }
     return pairs | _overlaps(samples, sums.filled, rare, n)
 
 
@@ -123,7 +113,18 @@ def powers(m: FloatArray, energy: FloatArray) -> FloatArray:
     return np.column_stack([np.ones(len(m)), energy, energy**2, m, np.abs(m), m**2, m**4])
 
 
-def quantities_of(sums: FloatArray, beta: float, middle: float) -> dict[str, FloatArray]:
+def with_errors(total: FloatArray, without: Iterable[FloatArray], beta: float, middle: float) -> dict[str, Pair]:
+    """Return the quantities of sums over states, with errors by the same sums without one block each."""
+    kept = [part for part in without if part[0] > LEAST_LEFT * total[0]]
+    others = [_quantities(part, beta, middle) for part in kept]
+    pairs = {}
+    for name, one in _quantities(total, beta, middle).items():
+        value = np.atleast_1d(one)
+        pairs[name] = value, _jackknife(np.array([other[name] for other in others]).reshape(len(others), value.size))
+    return pairs
+
+
+def _quantities(sums: FloatArray, beta: float, middle: float) -> dict[str, FloatArray]:
     """Return the quantities of sums over states of the columns above, with energies counted from ``middle``."""
     total = max(float(sums[0]), np.finfo(float).tiny)
     energy, square, *moments = sums[1:] / total
@@ -180,7 +181,7 @@ class _Blocks:
         return np.asarray(((self.sums.sum(axis=1) - self.sums[:, block]) / rest[:, None]).sum(axis=0))
 
 
-def jackknife(without: FloatArray) -> FloatArray:
+def _jackknife(without: FloatArray) -> FloatArray:
     """Return the errors of values by those without one block each; none if there are fewer than two."""
     count = len(without)
     if count < 2:
@@ -211,7 +212,7 @@ def _overlaps(samples: Sequence[Sample], filled: Sequence[int], rare: float, n: 
         return np.append(moments, binder_of(moments[1], moments[2]))
 
     value = values(np.ones(BLOCKS, dtype=bool))
-    error = jackknife(np.array([values(np.arange(BLOCKS) != b) for b in filled]))
+    error = _jackknife(np.array([values(np.arange(BLOCKS) != b) for b in filled]))
     error = np.hypot(error * (1.0 + MISSING_FAMILIES * rare), rare)
     places = {"overlap": slice(1), "overlap_moments": slice(1, 3), "overlap_binder": slice(3, 4)}
     return {name: (value[place], error[place]) for name, place in places.items()}
