@@ -412,7 +412,8 @@ def test_curves_between_temperatures_are_sums_over_all_states(name, seed):
     curves = sz.thermodynamics(MODELS[name], [0.0, 0.3, 0.6, 1.0, 1.3], "annealing", work=3e7, seed=seed)
     found = curves.at(between)
     assert found.trusted.all()
-    assert found.log_z_error.max() < 0.05
+    # Blocks have different numbers of the states that are kept, which is no error.
+    assert found.log_z_error.max() < 2.0 * curves.log_z_error.max() < 0.05
     for k, beta in enumerate(between):
         truth = enumerated(MODELS[name], beta)
         for quantity in (*QUANTITIES[:5], "abs_magnetization", "magnetization_moments", "binder"):

@@ -84,6 +84,7 @@ class Histograms:
         sums = np.array([np.bincount(block, column, minlength=BLOCKS) for column in columns.T]).T
         share = np.bincount(block, minlength=BLOCKS) / len(block)
         total, blocks = sums.sum(axis=0), np.flatnonzero(share)
+        # Without the last factor the error of log Z would be that of how many states each block has kept.
         without = [(total - sums[b]) / (1.0 - share[b]) for b in blocks if share[b] < 1.0]
         pairs = with_errors(total, without, beta, middle)
         for name in ("log_z", "entropy"):
