@@ -271,11 +271,11 @@ import spectralz as sz
 from spectralz._support.progress import listening
 heard = []
 with listening(lambda task, fraction: heard.append((task, fraction))):
-    done = sz.warm_up()
+    done = sz.warm_up(1)  # others would leave inner kernels to the files of those that call them
 from spectralz._support.compiling import KERNELS
 assert [kernel.py_func.__name__ for kernel in KERNELS if not kernel.signatures] == []
 assert done.kernels == len(KERNELS) <= done.compiled
-assert sz.warm_up().compiled == 0
+assert sz.warm_up(2).compiled == 0
 assert max(fraction for task, fraction in heard if task == "compiling, once") > 0.9
 print(done.folder)
 """
