@@ -178,6 +178,7 @@ def _calls_of_large_models() -> list[Callable[[], object]]:
         partial(log_z, _small_models()[-1], "annealing", population=2, level=0.5),
         partial(log_z, layers, "annealing", population=50),
         partial(_turn_clusters, magnet),
+        _turn_bound_spins,
         partial(log_z, _small_models()[0], "annealing", population=2, level=0.5),
         partial(log_z, layers, "states", population=50),
         partial(_flip_a_side, layers),
@@ -209,6 +210,14 @@ def _turn_clusters(magnet: Ising) -> None:
     from spectralz.sampling.population import carry
 
     carry(path_to(magnet, clusters=True), np.array([0.0, 1.0]), 1, 2, np.random.default_rng(0))
+
+
+def _turn_bound_spins() -> None:
+    """Turn two strongly coupled spins together: a search for phases does so where there are such."""
+    from spectralz.sampling.bound_parts import bound_parts
+
+    chain = Ising.from_edges(8, [(i, i + 1) for i in range(7)], [2.0, *([0.1] * 6)])
+    bound_parts(chain).turn(np.ones((2, 8), dtype=np.int8), np.random.default_rng(0))
 
 
 def _keep_heaviest_states() -> None:
