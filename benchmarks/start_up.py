@@ -13,6 +13,8 @@ COMMANDS = {
     "import numpy, scipy": ["-c", "import numpy, scipy"],
     "import numpy, scipy.sparse": ["-c", "import numpy, scipy.sparse"],
     "import spectralz": ["-c", "import spectralz"],
+    "from spectralz import read": ["-c", "from spectralz import read"],
+    "from spectralz import log_z": ["-c", "from spectralz import log_z"],
     "spectralz --help": ["-m", "spectralz", "--help"],
 }
 

@@ -147,8 +147,18 @@ def imported_by(code: str) -> set[str]:
     return set(done.stdout.split("MODULES")[-1].split())
 
 
+def test_folders_of_the_package_are_found_and_nothing_else_is():
+    code = "import spectralz as sz\nassert sz.result.Estimate is sz.Estimate\nassert not hasattr(sz, 'spectralz')"
+    assert "spectralz.result.estimate" in imported_by(code)
+    with pytest.raises(AttributeError, match="zlog"):
+        sz.zlog  # noqa: B018
+
+
 def test_importing_the_package_is_light():
     imported = imported_by("import spectralz")
+    assert not imported & {"numpy", "scipy", *HEAVY}
+    assert not any(name.startswith("spectralz.methods") for name in imported_by("import spectralz\nspectralz.Ising"))
+    imported = imported_by("import spectralz\nspectralz.log_z")
     assert not imported & set(HEAVY)
     assert not any(name.startswith(("spectralz.show", "spectralz.cli", "spectralz.paper")) for name in imported)
     assert "spectralz.show.plots" in imported_by("import spectralz\nspectralz.plots.estimate")
