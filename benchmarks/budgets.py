@@ -77,7 +77,6 @@ def main() -> int:
     asked = parser.parse_args()
     print(processor())
     sz.warm_up()
-    sz.warm_up(backwards=True)
     timed(
         lambda: VERBS["log_z"](sz.generators.complete(2000, 0.01, seed=0), 0.1)
     )  # looks for a GPU, and loads what that needs

@@ -61,7 +61,6 @@ def main() -> None:
     warnings.simplefilter("ignore", sz.errors.InaccurateWarning)
     print(processor())
     sz.warm_up()
-    sz.warm_up(backwards=True)
     rows = []
     for name, model, truth, times in models(asked.folder):
         if asked.only not in name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 from pathlib import Path
 
@@ -21,15 +22,18 @@ def example(name):
 
 
 @pytest.mark.slow
-def test_demo_ends_with_a_table_and_a_picture(tmp_path, capsys, clock):
+def test_the_demo_gives_the_answer_first_and_ends_with_pictures(tmp_path, capsys, clock):
     clock.step = 0.05
     example("demo").main(tmp_path, side=5)
     assert (tmp_path / "demo.png").read_bytes()[:4] == b"\x89PNG"
     assert (tmp_path / "answer.png").read_bytes()[:4] == b"\x89PNG"
     assert (tmp_path / "demo.uai").is_file()
     out = capsys.readouterr().out
-    assert "log Z =" in out
-    assert "banded" in out
+    answer = sz.log_z(sz.read(tmp_path / "demo.uai")).log_z
+    assert f"log Z = {answer:.11f}, exact" in out.splitlines()[1]
+    assert re.search(rf"auto, without exact methods +{answer:.4f} ± \S+, trusted", out)
+    assert re.search(r"mf, .* at least [\d.]+ ", out)
+    assert re.search(r"A glass .*\n +log Z = [\d.]+ ± [\d.]+, trusted; proven between", out)
 
 
 @pytest.mark.slow
