@@ -269,8 +269,8 @@ def test_a_first_line_with_gaps_is_no_header(files):
     ("text", "words"),
     [
         ("0,1\n", "rows have 2 cells, and the model 3 variables; add a header"),
-        ("a,z\n0,1\n", "there is no variable 'z' in the model; it has a, b, c"),
-        ("a,a\n0,1\n", "a column is named twice"),
+        ("a,z\n0,1\n", "the columns are a, z and the spins a, b, c: there is no spin 'z'"),
+        ("a,a\n0,1\n", "two columns are called 'a'"),
         ("a,b,c\n0,1,2\n", "states must hold only 0 and 1"),
         ("a,b,c\n0,1,x\n", "'x' is not a number"),
     ],

@@ -129,6 +129,7 @@ def temperature(
         str,
         typer.Option("--method", "-m", metavar="NAME", help="pseudo, a method of `curve`, or auto."),
     ] = "auto",
+    header: opts.Header = None,
     budget: opts.Budget = None,
     work: opts.Work = None,
     seed: opts.Seed = 0,
@@ -145,7 +146,7 @@ def temperature(
     check_outputs({"--plot": plot}, [file, data])
     refuse_both_from_standard_input(file, data)
     problem = load(file)
-    X, _ = load_rows(data, problem.model)
+    X, _ = load_rows(data, problem.model, header)
     with progress(budget):
         found = sz.temperature(
             problem.model,

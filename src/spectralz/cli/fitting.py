@@ -75,6 +75,7 @@ def fit(
         str | None,
         typer.Option("--weights", metavar="NAME", help="The column (its name, or number from 0) with counts of rows."),
     ] = None,
+    header: opts.Header = None,
     seed: opts.Seed = 0,
     budget: opts.Budget = None,
     threads: opts.Threads = None,
@@ -97,8 +98,10 @@ def fit(
     if out is not None:
         check_suffix(out)
     kind, strength = _penalty(penalty)
-    X, names = read_table(file)
+    X, names = read_table(file, header=header)
     X, names, counts = _without_weights(X, names, weights)
+    if names == [str(k) for k in range(X.shape[1])]:
+        names = None
     pairs: Any = graph if edges_file is None else _pairs(edges_file, names)
     with (
         opts.in_threads(threads),

@@ -11,12 +11,14 @@ from typing import Any, Literal
 import numpy as np
 
 from spectralz.cli.console import as_text
-from spectralz.errors import FormatError, OptionError
+from spectralz.errors import FormatError, ModelError, OptionError
+from spectralz.inference.rows import names_of_columns
 from spectralz.io import by_name, read_evidence, read_given
 from spectralz.io.csv_table import read_table
 from spectralz.io.files import STANDARD
 from spectralz.io.lines import whole_number
 from spectralz.model import FloatArray, Model
+from spectralz.model.columns import places_of_labels
 from spectralz.model.values import LOW
 
 # Up to this many given spins are named in a line of text; otherwise only their number is printed.
@@ -146,19 +148,17 @@ def refuse_both_from_standard_input(file: Path, data: Path) -> None:
         raise OptionError("model and table cannot both come from standard input; name a file for one of them")
 
 
-def load_rows(path: Path, model: Model) -> tuple[FloatArray, list[int]]:
+def load_rows(path: Path, model: Model, header: bool | None = None) -> tuple[FloatArray, list[int]]:
     """Return the table with one column per variable, NaN where there is none, and where its own columns are."""
-    X, names = read_table(path)
+    X, names = read_table(path, header=header)
     if names is None:
         if X.shape[1] != model.n:
             raise FormatError(f"rows have {X.shape[1]} cells, and the model {model.n} variables; add a header", path)
         return X, list(range(model.n))
-    known = {str(name): k for k, name in enumerate(range(model.n) if model.names is None else model.names)}
-    unknown = [name for name in names if name not in known]
-    if unknown or len(set(names)) < len(names):
-        what = f"there is no variable {unknown[0]!r} in the model" if unknown else "a column is named twice"
-        raise FormatError(f"{what}; it has {', '.join(list(known)[:10])}", path)
-    columns = [known[name] for name in names]
+    try:
+        columns = places_of_labels(names, names_of_columns(model, names), "rows without a header").tolist()
+    except ModelError as error:
+        raise FormatError(str(error), path) from None
     whole = np.full((len(X), model.n), np.nan)
     whole[:, columns] = X
     return whole, columns

@@ -135,6 +135,14 @@ Dask = Annotated[
 
 # ----------------------------------------------------------------------------------------------------------- the answer
 
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line names the columns; otherwise it does if it is no data, or 0,1,2 and so on.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", "-j", help="Print one JSON object instead of a table.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a method did not converge.")]
 

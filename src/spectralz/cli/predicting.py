@@ -43,6 +43,7 @@ def predict(
         Path | None,
         typer.Option("--out", "-o", metavar="OUT", help="Write the table of probabilities: .csv or .npy."),
     ] = None,
+    header: opts.Header = None,
     method: opts.MethodName = "auto",
     settings: opts.Settings = None,
     budget: opts.Budget = None,
@@ -63,7 +64,7 @@ def predict(
     refuse_both_from_standard_input(file, data)
     chosen = opts.method_options(settings or [], budget, exclude, work)
     model = sz.read(file)
-    X, columns = load_rows(data, model)
+    X, columns = load_rows(data, model, header)
     with opts.in_threads(threads), progress(budget), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", InaccurateWarning)
         found = sz.predict(model, X, method, values=values_in(X), seed=seed, **chosen)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from spectralz.methods import Method
     from spectralz.model import RBM, Ising, Polynomial
+    from spectralz.model.columns import Columns
 
 
 def predict(
@@ -26,6 +27,7 @@ def predict(
     method: str | Method = "auto",
     *,
     values: Literal["pm1", "01"] | None = None,
+    columns: Columns = "labels",
     seed: int = 0,
     **options: Any,
 ) -> Prediction:
@@ -44,6 +46,9 @@ def predict(
         ``auto`` and ``exact``, up to 18 missing values that are coupled with one another are summed over exactly.
     values
         The values in ``X``: ``"pm1"``, -1 and +1, or ``"01"``, 0 and 1. By default as the model was made.
+    columns
+        ``"labels"``: the columns of a DataFrame are the spins of these names, or of these numbers if the model has no
+        names. ``"position"``: they are all spins in order, whatever their labels; so are those of an array.
     seed
         Seed of the random numbers, if the method draws any.
 
@@ -97,25 +102,26 @@ def predict(
     Prediction(3 missing cells in 2 rows, exact)
     """
     whole = ModelWithEvidence.checked(model, None).whole
-    states = read_rows(X, model, values, whole)
+    states = read_rows(X, model, values, whole, columns)
     chosen = as_method(method, _with_seed(method, options, seed))
     refuse_without_marginals(chosen)
     with showing_interrupts():
         rows = rows_under(whole, states, chosen, cells=True)
     shape = np.shape(X)
-    columns = columns_of(X, whole.names)
-    error = None if rows.is_exact or rows.error is None else rows.error[:, columns].reshape(shape)
+    places = columns_of(X, model, columns)
+    places = np.arange(shape[-1] if shape else 0) if places is None else places
+    error = None if rows.is_exact or rows.error is None else rows.error[:, places].reshape(shape)
     if isinstance(chosen, Auto) and not rows.trusted and not rows.interrupted:
         sentence = "these predictions are not to be trusted: some rows lack too many values; give a larger budget"
         warn_inaccurate(sentence, stacklevel=3)
     return Prediction(
-        probability=rows.up[:, columns].reshape(shape),
+        probability=rows.up[:, places].reshape(shape),
         std_error=error,
-        missing=(states[:, columns] == 0).reshape(shape),
+        missing=(states[:, places] == 0).reshape(shape),
         trusted=rows.trusted,
         is_exact=rows.is_exact,
         interrupted=rows.interrupted,
-        names=None if whole.names is None else tuple(np.array(whole.names, dtype=object)[columns]),
+        names=None if whole.names is None else tuple(np.array(whole.names, dtype=object)[places]),
         index=getattr(X, "index", None) if hasattr(X, "columns") else None,
     )
 

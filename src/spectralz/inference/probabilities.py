@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from spectralz.methods import Method
     from spectralz.model import RBM, Ising, Polynomial
+    from spectralz.model.columns import Columns
 
 
 def log_prob(
@@ -26,6 +27,7 @@ def log_prob(
     method: str | Method = "auto",
     *,
     values: Literal["pm1", "01"] | None = None,
+    columns: Columns = "labels",
     given: Mapping[Any, int] | None = None,
     executor: Any = None,
     **options: Any,
@@ -53,6 +55,10 @@ def log_prob(
     values
         The values in the states: ``"pm1"``, -1 and +1, or ``"01"``, 0 and 1, where 1 is the spin +1. By default as
         the model was made: a model of 0/1 data takes both, an RBM the values of its units.
+    columns
+        ``"labels"``: the columns of a DataFrame are the spins of these names, or of these numbers if the model has no
+        names; spins without a column are missing. ``"position"``: they are all spins in order, whatever their labels;
+        so are those of an array.
     given
         Evidence, as in :func:`log_z`: the result is log P(x | given), -inf for states that contradict it.
 
@@ -105,7 +111,7 @@ def log_prob(
     """
     conditioned = ModelWithEvidence.checked(model, given)
     whole = conditioned.whole
-    states = read_rows(X, model, values, whole)
+    states = read_rows(X, model, values, whole, columns)
     agrees = np.all((states[:, conditioned.fixed] == conditioned.value) | (states[:, conditioned.fixed] == 0), axis=1)
     states[:, conditioned.fixed] = conditioned.value
     chosen = as_method(method, options)

@@ -98,6 +98,8 @@ def log_ratio(
     first, second = (ModelWithEvidence.checked(model, given).free for model in (b, a))
     if first.n != second.n:
         raise ModelError(f"a has {second.n} spins and b has {first.n}; a ratio is that of models of the same spins")
+    if first.names is not None and second.names is not None and first.names != second.names:
+        raise ModelError("the names of a and b or their order differ; give both the same names first, with named")
     limit = checked_threads(threads)
     limits = seconds, operations = checked_budget(budget, work)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))

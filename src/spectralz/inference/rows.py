@@ -16,17 +16,19 @@ from spectralz.errors import ModelError, catching_interrupt
 from spectralz.methods import Exact, MeanField
 from spectralz.methods.base import has_few_pairs
 from spectralz.model import RBM
+from spectralz.model.columns import checked_labels, column_names, places_of_labels
 from spectralz.model.coupling.entries import symmetric
-from spectralz.model.names import names_in_short
 from spectralz.model.values import LOW, read_cells, spins_of
 from spectralz.parts.missing_cells import distinct_rows, missing_cells, neighbors_of
 from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
     from spectralz.methods import Method
     from spectralz.model import FloatArray, IntArray, Model, SpinArray
-    from spectralz.model.names import Names
+    from spectralz.model.columns import Columns
     from spectralz.model.values import Values
     from spectralz.parts.missing_cells import MissingCells
 
@@ -36,25 +38,24 @@ MOST_STATES_OF_ROW = 2**18
 LEAST_SHARE = 0.05
 
 
-def columns_of(X: Any, names: Names) -> list[int] | slice:
-    """Return which spin each column of a DataFrame is, by its name; or, without names of spins, the first ones."""
-    labels = list(getattr(X, "columns", ()))
-    if names is None or not labels or not set(labels) & set(names):
-        return slice(np.shape(X)[-1] if np.ndim(X) else 0)
-    place = {name: k for k, name in enumerate(names)}
-    unknown = [label for label in labels if label not in place]
-    if unknown or len(set(labels)) < len(labels):
-        what = f"column {unknown[0]!r} is no spin of the model" if unknown else "a column is named twice"
-        raise ModelError(f"{what}; its spins are {names_in_short(names).removeprefix('names ')}")
-    return [place[label] for label in labels]
+def columns_of(X: Any, model: Any, by: Columns = "labels") -> IntArray | None:
+    """Return which spin each column is, by its label, or None if columns go by position."""
+    labels = checked_labels(X, by)
+    return None if labels is None else places_of_labels(labels, names_of_columns(model, labels))
 
 
-def read_rows(X: Any, model: Any, values: Values | None, whole: Model) -> SpinArray:
+def names_of_columns(model: Any, labels: Sequence[Hashable]) -> Sequence[Hashable]:
+    """Return the names that columns with some labels go by, for a model of any kind."""
+    return model._column_names(labels) if isinstance(model, RBM) else column_names(model)
+
+
+def read_rows(X: Any, model: Any, values: Values | None, whole: Model, by: Columns = "labels") -> SpinArray:
     """Return data as rows of -1, 0 (missing) and +1.
 
     Rows of an RBM may have its visible units alone. The columns of a DataFrame may be some of the spins, in any order;
     the others are missing.
     """
+    columns = columns_of(X, model, by)
     n = whole.n
     kind = model.values if values is None else values
     if kind not in LOW:
@@ -68,9 +69,8 @@ def read_rows(X: Any, model: Any, values: Values | None, whole: Model) -> SpinAr
     rows, missing = np.atleast_2d(array), np.atleast_2d(missing)
     if rows.size == 0 and rows.shape[-1] != n:
         rows, missing = rows.reshape(0, n), missing.reshape(0, n)
-    columns = columns_of(X, whole.names)
     visible = len(model.visible) if isinstance(model, RBM) else n
-    if rows.ndim != 2 or (rows.shape[1] not in (n, visible) and isinstance(columns, slice)):
+    if rows.ndim != 2 or (rows.shape[1] not in (n, visible) and columns is None):
         only = "" if visible == n else f", or of its {visible} visible units"
         raise ModelError(f"states have shape {np.shape(X)}; the model has {n} spins: give rows of {n} values{only}")
     try:
@@ -79,7 +79,7 @@ def read_rows(X: Any, model: Any, values: Values | None, whole: Model) -> SpinAr
         raise ModelError(f"{error}; or give values={'01' if kind == 'pm1' else 'pm1'!r}") from None
     states = np.zeros((len(rows), n), dtype=np.int8)
     if len(rows):
-        states[:, columns] = np.where(missing, 0, spins)
+        states[:, np.arange(rows.shape[1]) if columns is None else columns] = np.where(missing, 0, spins)
     return states
 
 

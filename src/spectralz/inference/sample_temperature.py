@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import RBM, FloatArray, Ising, SpinArray
+    from spectralz.model.columns import Columns
 
 PSEUDO = "pseudo"
 # Mean energies are computed at so many standard errors around a guess; if the answer is not there, at such multiples of
@@ -181,6 +182,7 @@ def temperature(
     *,
     values: Any = None,
     weights: Any = None,
+    columns: Columns = "labels",
     seed: int = 0,
     **options: Any,
 ) -> Temperature:
@@ -203,6 +205,9 @@ def temperature(
         The values in the samples, as in :func:`log_prob`.
     weights
         How often each row was seen, or None for once.
+    columns
+        Whether the labels of a DataFrame say which spins its columns are, or their ``"position"``, as in
+        :func:`log_prob`.
     seed
         Seed of all random numbers.
     **options
@@ -254,7 +259,7 @@ def temperature(
     whole = ModelWithEvidence.checked(model, None).free
     if isinstance(whole, Polynomial):
         raise OptionError("temperature takes models of pairs; for a Polynomial compare log_prob at several scales")
-    drawn = _samples(samples, model, whole, values, weights)
+    drawn = _samples(samples, model, whole, values, weights, columns)
     passed = clock.stopwatch()
     curve = _Curve(whole, "auto" if method == PSEUDO else method, number, options)
     with showing_interrupts():
@@ -262,7 +267,9 @@ def temperature(
     return replace(result, **passed())
 
 
-def _samples(samples: Any, model: Ising | RBM | Polynomial, whole: Ising, values: Any, weights: Any) -> Samples:
+def _samples(
+    samples: Any, model: Ising | RBM | Polynomial, whole: Ising, values: Any, weights: Any, columns: Columns
+) -> Samples:
     """Return samples with their occurrences, checked."""
     record = getattr(samples, "record", None)
     if record is not None and hasattr(samples, "variables") and hasattr(samples, "vartype"):
@@ -270,7 +277,7 @@ def _samples(samples: Any, model: Ising | RBM | Polynomial, whole: Ising, values
             raise OptionError("a SampleSet has its own occurrences; leave weights out")
         states, weights = _of_sample_set(samples, whole), record.num_occurrences
     else:
-        states = read_rows(samples, model, values, whole)
+        states = read_rows(samples, model, values, whole, columns)
     if not len(states):
         raise ModelError("there are no samples; give one row at least")
     if (states == 0).any():

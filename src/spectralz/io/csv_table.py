@@ -1,7 +1,8 @@
 """Tables of data: one row per line, cells separated by commas, semicolons, tabs or blanks, with or without a header.
 
-The first line is a header if one of its cells is neither a number nor missing. Empty cells, NA and NaN are missing, and
-become NaN. Lines that begin with ``#`` are comments. Arrays of numpy (``.npy``) are read too.
+The first line is a header if one of its cells is neither a number nor missing, or if it numbers three columns or more
+from 0 on, in any order. Empty cells, NA and NaN are missing, and become NaN. Lines that begin with ``#`` are comments.
+Arrays of numpy (``.npy``) are read too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from spectralz.io.archive import disagreement, read_header
 from spectralz.io.files import PathOrSource, Source, opened
-from spectralz.io.lines import Lines, finite_number, quoted, separator_of
+from spectralz.io.lines import Lines, finite_number, quoted, separator_of, whole_number
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray
@@ -26,8 +27,8 @@ MISSING = frozenset({"", "na", "n/a", "nan", "<na>", "null", "none", ".", "?"})
 NUMPY_MAGIC = b"\x93NUMPY"
 
 
-def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
-    r"""Read rows of numbers, and the names of their columns if there is a header.
+def read_table(path: PathOrSource, *, header: bool | None = None) -> tuple[FloatArray, list[str] | None]:
+    r"""Read rows of numbers, and the names of their columns if there is a ``header``; None to see whether there is.
 
     Examples
     --------
@@ -44,7 +45,9 @@ def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
         source.fail("the file is empty; a table has one row per line, with 0 and 1 or -1 and +1")
     rows = _cells(lines)
     names = None
-    if any(finite_number(cell) is None and not is_missing(cell) for cell in rows[0]):
+    if is_header(rows[0]) if header is None else header:
+        if "" in rows[0]:
+            lines.fail(0, "a cell of the header is empty; name every column, and write a table without its index")
         names, rows, lines = rows[0], rows[1:], lines.after(1)
         if not rows:
             source.fail("there is a header and no rows below it")
@@ -59,6 +62,19 @@ def read_table(path: PathOrSource) -> tuple[FloatArray, list[str] | None]:
         known = ((k, cell) for k, row in enumerate(rows) for cell in row if not is_missing(cell))
         k, cell = next((k, cell) for k, cell in known if finite_number(cell) is None)
         lines.fail(k, f"{quoted(cell)} is not a number; a cell is 0 or 1, -1 or +1, or empty or NA if it is missing")
+
+
+def is_header(cells: list[str]) -> bool:
+    """Say whether a first line has the names of columns, or numbers them.
+
+    Examples
+    --------
+    >>> is_header(["rain", "1"]), is_header(["2", "0", "1"]), is_header(["0", "1"]), is_header(["1", "-1", "NA"])
+    (True, True, False, False)
+    """
+    if any(finite_number(cell) is None and not is_missing(cell) for cell in cells):
+        return True
+    return len(cells) > 2 and {whole_number(cell) for cell in cells} == set(range(len(cells)))
 
 
 def is_missing(cell: str) -> bool:

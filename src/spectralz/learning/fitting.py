@@ -24,7 +24,7 @@ from spectralz.errors import (
 )
 from spectralz.inference import log_z, sample
 from spectralz.learning import expectations, sampled, selecting
-from spectralz.learning.graphs import edges_of
+from spectralz.learning.graphs import edges_of, pairs_by_labels
 from spectralz.learning.likelihood import Likelihood, Moments, exact_moments
 from spectralz.learning.minimizing import Minimum, minimize
 from spectralz.learning.observed import Incomplete, Observed, observed
@@ -34,12 +34,14 @@ from spectralz.learning.pseudo import PseudoLikelihood
 from spectralz.learning.starts import best_of_starts
 from spectralz.learning.table import Table, moments_table, table_of
 from spectralz.learning.walsh import Walsh
+from spectralz.model import Ising
+from spectralz.model.columns import labels_of
 from spectralz.result import Fit, Kind, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spectralz.model import FloatArray, IntArray, Ising
+    from spectralz.model import FloatArray, IntArray
 
 METHODS_OF_FIT = ("auto", "exact", "pseudo", "sampled")
 PENALTIES = ("l1", "l2")
@@ -189,7 +191,7 @@ def fit(
     seconds = math.inf if budget is None else checked_positive(budget, "budget")
     limit = checked_threads(threads)
     with showing_interrupts(), using_threads(limit, NO_MATRICES), Deadline.after(seconds).in_force():
-        result = _fit(table, graph, penalty, strength, fixed, select, options)
+        result = _fit(table, _by_labels(graph, table, X, moments), penalty, strength, fixed, select, options)
     if not result.status.converged and not result.interrupted:
         warn_inaccurate(f"this fit is not to be trusted: {result.status}", stacklevel=3)
     return result
@@ -204,6 +206,16 @@ def _table(X: Any, weights: Any, values: str, names: Any, moments: Any) -> Table
     if table.n == 0:
         raise ModelError("the data have no columns; there is nothing to learn")
     return table
+
+
+def _by_labels(graph: Any, table: Table, X: Any, moments: Any) -> Any:
+    """Return a graph; if it is a model and columns have labels, its pairs by these labels."""
+    if not isinstance(graph, Ising):
+        return graph
+    have_labels = labels_of(X if moments is None else moments["mean"]) is not None
+    if have_labels or (graph.names is not None and table.names is not None):
+        return pairs_by_labels(graph, range(table.n) if table.names is None else table.names)
+    return graph
 
 
 def _fit(table: Table, graph: Any, penalty: Any, strength: Any, fixed: Any, select: str, options: FitOptions) -> Fit:

@@ -19,6 +19,7 @@ from spectralz.result import Fit, Goodness, Predictability
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray, IntArray, SpinArray
+    from spectralz.model.columns import Columns
 
 MOST_SPINS_OF_STATES = 20
 MOST_TRIPLES = 4000
@@ -67,16 +68,17 @@ def goodness_of(fit: Fit, seed: int = 0) -> Goodness:
     )
 
 
-def log_probabilities(fit: Fit, X: Any) -> FloatArray:
+def log_probabilities(fit: Fit, X: Any, columns: Columns = "labels") -> FloatArray:
     """Return log P of every row of ``X``, of its known part if cells are missing, in the values of the fit's data."""
     if fit.log_z is None:
         raise OptionError("this fit was made with likelihood=False, so log Z is not known; fit again without it")
     states, _ = spins_of(X, fit.values)
-    columns = columns_of(X, fit.model.names)
-    if isinstance(columns, list) and len(columns) == fit.model.n:
-        states = states[:, np.argsort(columns)]
-    if states.ndim != 2 or states.shape[1] != fit.model.n:
+    places = columns_of(X, fit.model, columns)
+    if states.ndim != 2 or (states.shape[1] != fit.model.n and places is None):
         raise ModelError(f"X has shape {states.shape}; give rows of {fit.model.n} variables")
+    if places is not None:  # variables without a column are missing
+        known, states = states, np.zeros((len(states), fit.model.n), dtype=np.int8)
+        states[:, places] = known
     return rows_under(fit.model, states, as_method("auto", {}), cells=False).log_weight - fit.log_z
 
 

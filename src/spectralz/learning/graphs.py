@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from spectralz._support.options import is_number
 from spectralz.errors import ModelError, OptionError, shown
 from spectralz.model import FloatArray, IntArray, Ising
 from spectralz.model.checks import checked_edges
+from spectralz.model.columns import column_names, places_of_labels
 from spectralz.model.names import Names, index_of, places_of
 from spectralz.parts.pairs import all_pairs
 
@@ -44,6 +45,16 @@ def edges_of(graph: Any, n: int, names: Names) -> IntArray:
         pairs = _listed(graph, index)
     edges = np.sort(checked_edges(pairs, n), axis=1)
     return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+
+
+def pairs_by_labels(graph: Ising, labels: Sequence[Hashable]) -> IntArray:
+    """Return the coupled pairs of a model as pairs of columns, which are its spins of the same names."""
+    if graph.n != len(labels):
+        raise ModelError(
+            f"graph is a model of {graph.n} spins and the data have {len(labels)} columns; they must agree"
+        )
+    places = places_of_labels(labels, column_names(graph), "graph=model.edges()[0]")
+    return np.asarray(np.argsort(places)[graph.edges()[0]])
 
 
 def _listed(graph: Any, index: Callable[[Any], int]) -> list[tuple[int, int]]:

@@ -19,6 +19,7 @@ from spectralz.inference import log_z
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.learning.table import Table, spins_of
 from spectralz.model import RBM, FloatArray
+from spectralz.model.columns import labels_of, states_in_order
 from spectralz.result import DataLikelihood, Status
 from spectralz.sampling.engines.collapsed import Sides
 from spectralz.sampling.path import from_fields
@@ -134,7 +135,7 @@ def log_likelihood(rbm: RBM, X: Any, method: Any = "auto", *, check: bool = True
             "given is no option here, since rows fix the visible units; use log_prob(machine, states, given=)"
         )
     n = rbm.weights.shape[0]
-    spins, _ = spins_of(X, rbm.values, complete=True)
+    spins, _ = spins_of(states_in_order(X, rbm._column_names(labels_of(X))[:n]), rbm.values, complete=True)
     if spins.ndim != 2 or spins.shape[1] != n or not len(spins):
         raise ModelError(f"X has shape {spins.shape}; give rows of the machine's {n} visible units")
     estimate = log_z(rbm, method, **options)

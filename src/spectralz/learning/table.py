@@ -11,6 +11,7 @@ import numpy as np
 
 from spectralz._support.options import check_choice
 from spectralz.errors import ModelError, OptionError
+from spectralz.model.columns import labels_of, names_from, places_of_labels
 from spectralz.model.names import Names, checked_names
 from spectralz.model.values import LOW, Values, checked_weights, read_cells
 from spectralz.parts.missing_cells import distinct_rows
@@ -127,8 +128,8 @@ def table_of(X: Any, weights: Any = None, values: str = "auto", names: Any = Non
     if states.ndim != 2:
         raise ModelError(f"X has shape {states.shape}; it must be rows x variables, one state per row")
     weight = checked_weights(weights, len(states))
-    column_names = _columns_of(X) if names is None else names
-    table = of_states(states, weight, checked_names(column_names, states.shape[1]), kind)
+    spin_names = names_from(labels_of(X)) if names is None else names
+    table = of_states(states, weight, checked_names(spin_names, states.shape[1]), kind)
     if table.known is not None:
         for i in np.flatnonzero(np.diag(table.known) == 0.0)[:1].tolist():
             raise ModelError(f"{table.label(i)} has no value in any row; leave the column out")
@@ -190,20 +191,14 @@ def _kind_of(array: NDArray[Any]) -> Values:
     return "pm1" if array.dtype.kind != "b" and np.any(array == -1) else "01"
 
 
-def _columns_of(X: Any) -> Any:
-    """Return the names of a DataFrame's columns, unless they are only numbered."""
-    columns = getattr(X, "columns", None)
-    if columns is None or list(columns) == list(range(len(columns))):
-        return None
-    return list(columns)
-
-
 def moments_table(moments: Any, values: str = "auto", names: Any = None) -> Table:
     """Check moments and return them as a table without rows."""
     if not isinstance(moments, Mapping) or set(moments) != set(MOMENT_KEYS):
         raise OptionError("moments is a mapping with the keys 'mean' (n numbers), 'pair_mean' (n x n) and 'rows'")
     check_choice(values, "values", VALUES)
-    mean, pair = (np.array(moments[key], dtype=np.float64) for key in MOMENT_KEYS[:2])
+    labels, pairs = labeled_alike(moments["mean"], moments["pair_mean"])
+    names = names_from(labels) if names is None else names
+    mean, pair = (np.array(moment, dtype=np.float64) for moment in (moments["mean"], pairs))
     rows = float(moments["rows"])
     if mean.ndim != 1 or pair.shape != (len(mean), len(mean)):
         raise ModelError(f"mean has shape {mean.shape} and pair_mean {pair.shape}; they must be (n,) and (n, n)")
@@ -217,6 +212,23 @@ def moments_table(moments: Any, values: str = "auto", names: Any = None) -> Tabl
     _refuse_impossible(mean, pair)
     kind: Values = "01" if values == "01" else "pm1"
     return Table(None, np.empty(0), mean, pair, rows, checked_names(names, len(mean)), kind)
+
+
+def labeled_alike(mean: Any, pair: Any) -> tuple[Any, Any]:
+    """Return the labels of moments, and those of pairs with rows and columns in the order of the means."""
+    labels = labels_of(mean)
+    columns = labels_of(pair)
+    if columns is None:
+        return labels, pair
+    labels = columns if labels is None else labels
+    numbers = np.asarray(pair)
+    for axis, side in enumerate((list(getattr(pair, "index", columns)), columns)):
+        if len(side) != len(labels):
+            raise ModelError(
+                f"pair_mean has {len(side)} labels along axis {axis} and mean {len(labels)}; they must agree"
+            )
+        numbers = numbers.take(np.argsort(places_of_labels(side, labels, "moments as arrays")), axis)
+    return labels, numbers
 
 
 def _refuse_impossible(mean: FloatArray, pair: FloatArray) -> None:

@@ -29,6 +29,7 @@ from spectralz.model.checks import (
     refuse_non_finite,
     refuse_overflow,
 )
+from spectralz.model.columns import column_names, states_in_order
 from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.model.coupling.entries import coupling_of, symmetric
 from spectralz.model.coupling.factored import Factored
@@ -506,7 +507,7 @@ class Ising:
         >>> sz.Ising([1.0], [[0.0]]).log_weight([[-1], [+1]]).tolist()
         [-1.0, 1.0]
         """
-        states = np.asarray(x)
+        states = np.asarray(states_in_order(x, column_names(self)))
         if states.ndim not in (1, 2) or states.shape[-1] != self.n:
             raise ModelError(
                 f"states have shape {states.shape}; a model of {self.n} spins needs ({self.n},) or (m, {self.n})"

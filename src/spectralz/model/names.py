@@ -76,6 +76,8 @@ def index_of(name: Any, n: int, places: Mapping[Hashable, int] | None, has_numbe
                 return places[name]
         except TypeError:
             pass
+        if _is_whole(name) and shown(operator.index(name)) in places:  # a text of digits, not the number of a spin
+            return places[shown(operator.index(name))]
         if has_number or not _is_whole(name):
             raise ModelError(f"no spin is called {shown(name)}; {_hint(name, places)}")
     if not _is_whole(name):

@@ -21,6 +21,7 @@ from spectralz.kernels.coupling import frozen
 from spectralz.kernels.error_free import NOTHING, Lost, Parts, exact_sum
 from spectralz.kernels.terms import NO_TERMS, SpinTerms, Terms
 from spectralz.model.checks import as_float_array, checked_count, checked_number, checked_spins, refuse_overflow
+from spectralz.model.columns import column_names, states_in_order
 from spectralz.model.coupling.entries import coupling_of, symmetric
 from spectralz.model.ising import Ising
 from spectralz.model.names import Names, checked_names, index_of, names_in_short, places_of
@@ -255,8 +256,9 @@ class Polynomial:
         >>> sz.Polynomial({(0, 1, 2): 2.0}).log_weight([[-1, -1, 1], [1, 1, -1]]).tolist()
         [2.0, -2.0]
         """
-        low = self.pairwise.log_weight(x)
-        high = self.higher.log_weight(np.atleast_2d(spins_of(np.asarray(x), self.values)))
+        states = np.asarray(states_in_order(x, column_names(self)))
+        low = self.pairwise.log_weight(states)
+        high = self.higher.log_weight(np.atleast_2d(spins_of(states, self.values)))
         return low + high if np.ndim(low) else low + high[0]
 
     def condition(self, spins: Mapping[Any, int]) -> Polynomial:

@@ -7,7 +7,7 @@ translate in both directions.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy as np
 from spectralz.errors import ModelError
 from spectralz.kernels.error_free import RowSums, row_sums
 from spectralz.model.checks import as_float_array, checked_number, refuse_non_finite
+from spectralz.model.columns import labels_of, states_in_order
 from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.model.ising import Ising, field_of_binary
 from spectralz.model.names import checked_names
@@ -88,7 +89,7 @@ class RBM:
         if values not in LOW:
             raise ModelError(f"values is {values!r}; units are '01' (0 and 1) or 'pm1' (-1 and +1)")
         first, second = block.shape
-        unit_names = [f"v{i}" for i in range(first)] + [f"h{j}" for j in range(second)] if names is None else names
+        unit_names = _default_names(first, second) if names is None else names
         biases = (
             _checked_bias(visible, first, "visible", block.shape),
             _checked_bias(hidden, second, "hidden", block.shape),
@@ -275,7 +276,14 @@ class RBM:
         >>> float(sz.RBM([[1.0, -2.0]], [0.5], [0.0, 1.0]).log_weight([1, 1, 0]))
         1.5
         """
-        return self.to_ising().log_weight(self.spins_of(x))
+        return self.to_ising().log_weight(self.spins_of(states_in_order(x, self._column_names(labels_of(x)))))
+
+    def _column_names(self, labels: Sequence[Hashable] | None) -> Sequence[Hashable]:
+        """Return the names that columns go by: of the units; or the numbers of visible units that nobody named."""
+        n, hidden = self.weights.shape
+        if "0" in map(str, labels or ()) and self.names == tuple(_default_names(n, hidden)):
+            return (*range(n), *self.names[n:])
+        return self.names
 
     def spins_of(self, x: ArrayLike) -> Any:
         """Return the spins, -1 and +1, for values of units."""
@@ -371,6 +379,10 @@ def _checked_bias(bias: Any, count: int, name: str, shape: tuple[int, ...]) -> F
         )
     refuse_non_finite(biases, name)
     return biases
+
+
+def _default_names(visible: int, hidden: int) -> list[str]:
+    return [f"v{i}" for i in range(visible)] + [f"h{j}" for j in range(hidden)]
 
 
 def _as_array(tensor: Any) -> Any:

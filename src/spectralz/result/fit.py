@@ -255,11 +255,14 @@ class Fit(Shown):
 
         return goodness_of(self, seed)
 
-    def score(self, X: Any) -> float:
-        """Return the mean log-likelihood per row of other data under the fitted model."""
+    def score(self, X: Any, *, columns: Literal["labels", "position"] = "labels") -> float:
+        """Return the mean log-likelihood per row of other data under the fitted model.
+
+        The columns of a DataFrame are found by their labels, or by their ``"position"``.
+        """
         from spectralz.learning.goodness import log_probabilities
 
-        return float(log_probabilities(self, X).mean())
+        return float(log_probabilities(self, X, columns).mean())
 
     def check(self) -> Fit:
         """Return the fit itself, or raise NotConvergedError if it did not converge."""
