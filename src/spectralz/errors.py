@@ -174,6 +174,18 @@ def _comes_from(error: BaseException, kind: type[BaseException]) -> bool:
     return False
 
 
+def printable(name: object) -> str:
+    r"""Return a name as text on one line, with control characters escaped.
+
+    Examples
+    --------
+    >>> printable("très bien"), printable("a\nb"), printable(7)
+    ('très bien', 'a\\nb', '7')
+    """
+    text = str(name)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
 def shown(value: Any) -> str:
     """Return a refused value as text, shortened if it is long.
 

@@ -330,10 +330,10 @@ def test_the_best_of_two_states_region_by_region():
     model = random_polynomial(30, n=60, terms=40, sizes=(1, 2, 3, 3, 4))
     rng = np.random.default_rng(31)
     x, other = rng.choice(np.array([-1, 1], dtype=np.int8), size=(2, 60))
-    neighbors = model.connections.for_kernels()
-    best = best_of_both(model.field, model.storage.for_kernels(), x, other, model.higher, neighbors)
+    best = best_of_both(model.field, model.storage.for_kernels(), x, other, model.higher)
     spins = np.flatnonzero(x != other)
-    regions, expected = regions_of(neighbors, spins), x.copy()
+    regions, expected = regions_of(model.connections.for_kernels(), spins), x.copy()
+    assert np.array_equal(regions, regions_of(model.storage.for_kernels(), spins, model.higher))
     for region in range(regions.max() + 1):  # each by itself
         child = x.copy()
         child[spins[regions == region]] *= -1

@@ -17,7 +17,7 @@ from spectralz.cli.console import as_text, print_json, print_table, progress, sa
 from spectralz.cli.helping import examples
 from spectralz.cli.loading import load_rows, refuse_both_from_standard_input, values_in
 from spectralz.cli.outputs import check_outputs, check_states, write_all, write_states
-from spectralz.errors import InaccurateWarning
+from spectralz.errors import InaccurateWarning, printable
 from spectralz.show.tables import Table
 
 # Without --out, as many missing cells are shown.
@@ -91,7 +91,7 @@ def _table(found: sz.Prediction, columns: list[int]) -> Table:
     rows = []
     for r, k in places[:MOST_SHOWN]:
         error = "" if found.std_error is None else f" ± {found.std_error[r, k]:.2g}"
-        name = str(k) if found.names is None else str(found.names[k])
+        name = str(k) if found.names is None else printable(found.names[k])
         rows.append((str(r + 1), name, f"{found.probability[r, k]:.4f}{error}"))
     if len(places) > MOST_SHOWN:
         rows.append(("...", f"{len(places) - MOST_SHOWN} more", "--out writes all"))

@@ -241,7 +241,7 @@ def _bound(model: Model, deadline: Deadline) -> float:
     upper = np.inf
     for k, colder in enumerate(COLDER):
         share = Deadline.after(max(deadline.left, 0.0) / (len(COLDER) - k))
-        if share.seconds * clock.OPERATIONS_PER_SECOND < OPERATIONS_PER_BOUND * (model.n + 2 * len(model.graph)):
+        if share.seconds * clock.OPERATIONS_PER_SECOND < OPERATIONS_PER_BOUND * (model.n + 2 * model.pair_count):
             break
         with suppress(ModelError):  # of numbers that would become too large
             upper = min(upper, bracket(model.scaled(colder), share, ("mf", "states")).upper / colder)

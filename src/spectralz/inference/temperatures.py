@@ -293,9 +293,11 @@ def _is_within(share: float, value: Any, error: Any) -> Any:
 
 def _checked_betas(betas: Any) -> FloatArray:
     try:
-        at = np.array(betas, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        raise OptionError(f"betas is {betas!r}; give inverse temperatures, numbers from 0 on") from None
+        at = np.atleast_1d(np.array(betas, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"betas is {shown(betas)}; give inverse temperatures, numbers from 0 on") from None
+    if at.ndim > 1:
+        raise OptionError(f"betas has shape {at.shape}; give a list of inverse temperatures, one after the other")
     if not len(at):
         raise OptionError("betas is empty; give one inverse temperature at least, such as [1.0]")
     bad = ~(np.isfinite(at) & (at >= 0.0))

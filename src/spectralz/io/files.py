@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import gzip
 import io
 import os
@@ -89,6 +90,8 @@ def opened(path: PathOrSource) -> Source:
         return path
     try:
         source = Source(path, _content(path))
+    except ValueError as error:  # a null character in the name
+        raise FileNotFoundError(errno.ENOENT, f"no file can have this name: {error}", repr(path)) from None
     except OSError as error:  # a file that cannot be read to its end is an error that names no file
         name = "standard input" if os.fspath(path) == STANDARD else os.fspath(path)
         raise OSError(error.errno, error.strerror or str(error), error.filename or name) from error

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Spins of states that are multiplied together.
 SPINS_AT_ONCE = 4_000_000
+# Terms of more spins than this are multiplied state by state, which is how memory is read fastest.
+WIDE = 64
 
 
 class Terms(NamedTuple):
@@ -90,6 +92,10 @@ class Terms(NamedTuple):
         found = np.ones((len(x), self.number), dtype=x.dtype)
         for size in np.unique(self.sizes).tolist():
             which = np.flatnonzero(self.sizes == size)
+            if size > WIDE:
+                scopes = self.spin[self.start[which][:, None] + np.arange(size)]
+                found[:, which] = x[:, scopes].prod(axis=2, dtype=x.dtype)
+                continue
             for place in range(size):
                 found[:, which] *= x[:, self.spin[self.start[which] + place]]
         return found
@@ -105,6 +111,18 @@ class Terms(NamedTuple):
         """Divide states into parts whose products take little memory."""
         together = max(SPINS_AT_ONCE // max(len(self.spin), 1), 1)
         return (slice(begin, begin + together) for begin in range(0, rows, together))
+
+    @property
+    def pair_count(self) -> int:
+        """Number of pairs of spins that share a term; a pair of two terms counts twice."""
+        return int((self.sizes * (self.sizes - 1) // 2).sum())
+
+    def chains(self, kept: Any = True) -> tuple[IntArray, IntArray]:
+        """Return pairs that connect the spins of each term, or those of them that are kept, one after the other."""
+        is_kept = np.broadcast_to(kept, self.spin.shape)
+        spin, term = self.spin[is_kept], self.term_of_spin()[is_kept]
+        follows = term[1:] == term[:-1]
+        return spin[:-1][follows], spin[1:][follows]
 
     def all_pairs(self) -> tuple[IntArray, FloatArray]:
         """Return the pairs of spins of each term, k x 2, i < j, with its weight; a pair of two terms is there twice."""

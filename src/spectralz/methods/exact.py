@@ -213,7 +213,8 @@ class Exact(Method):
         if not isinstance(self.order, str) and len(self.order) != model.n:
             raise OptionError(f"order names {len(self.order)} spins; the model has {model.n}, name each once")
         entries = self._max_entries
-        least = model.connections.least_width
+        widest = max(model.higher.largest - 1, 0)
+        least = widest if 1 << widest > max(entries, self.max_terms) else model.connections.least_width
         if 1 << least > max(entries, self.max_terms):
             return ExactPlan(forest_of([]), (), (), self._refusal(least + 1, least, entries, "at least "))
         wide = self._too_wide(model, entries)

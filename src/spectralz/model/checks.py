@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import operator
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.errors import ModelError
+from spectralz._support.options import bytes_in_words
+from spectralz.errors import ModelError, TooLargeError, shown
 
 if TYPE_CHECKING:
     from spectralz.model.coupling.base import FloatArray, IntArray
 
 # Sums of all weights must stay finite, even after methods multiply them by 2 and n.
 LARGEST_TOTAL_WEIGHT = 1e300
+# Memory that a spin takes at least, in fields and couplings while a model is made; and more than any machine has.
+BYTES_PER_SPIN, MORE_THAN_ANY = 64, 2.0**50
 
 
 def as_float_array(values: Any, name: str) -> FloatArray:
@@ -49,7 +53,18 @@ def checked_count(n: Any) -> int:
         raise ModelError(f"n is {n!r}; the number of spins must be an integer") from None
     if count < 0:
         raise ModelError(f"n is {count}; the number of spins cannot be negative")
+    if count * BYTES_PER_SPIN > memory_of_machine():
+        needed, there = bytes_in_words(count * BYTES_PER_SPIN), bytes_in_words(int(memory_of_machine()))
+        raise TooLargeError(f"a model of {shown(count)} spins needs {needed} of memory at least; there are {there}")
     return count
+
+
+def memory_of_machine() -> float:
+    """Return the bytes of memory that this machine has; where that is unknown, more than any has."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # not on Windows
+        return MORE_THAN_ANY
 
 
 def checked_number(value: Any, name: str) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from spectralz.errors import ModelError, OptionError, shown
+from spectralz.errors import ModelError, OptionError, printable, shown
 from spectralz.model.names import are_default
 
 if TYPE_CHECKING:
@@ -116,4 +116,4 @@ def first_twice(texts: Sequence[str]) -> str:
 def _in_short(texts: Sequence[str]) -> str:
     """Return the first few of some labels."""
     more = ", ..." if len(texts) > LABELS_SHOWN else ""
-    return ", ".join(texts[:LABELS_SHOWN])[:LONGEST_LABELS] + more
+    return printable(", ".join(texts[:LABELS_SHOWN]))[:LONGEST_LABELS] + more

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from spectralz.errors import ModelError
+from spectralz.errors import ModelError, printable
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.error_free import Lost, Parts, RowSums, exact_sum, row_sums, two_sum
 from spectralz.kernels.terms import NO_TERMS, SpinTerms, Terms
@@ -386,7 +386,7 @@ class Ising:
         >>> pair.label(1), pair.named(["rain", "wet"]).label(1)
         ('spin 1', 'wet')
         """
-        return f"spin {i}" if self.names is None else str(self.names[i])
+        return f"spin {i}" if self.names is None else printable(self.names[i])
 
     def named(self, names: Iterable[Hashable] | None) -> Ising:
         """Return the same model with these names, one per spin; None for none."""
@@ -440,6 +440,11 @@ class Ising:
     def graph(self) -> IntArray:
         """The pairs of spins that are coupled, m x 2, i < j, in order."""
         return self.edges()[0]
+
+    @property
+    def pair_count(self) -> int:
+        """Number of coupled pairs."""
+        return self.edge_count
 
     @property
     def connections(self) -> Coupling:

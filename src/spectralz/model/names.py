@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from spectralz.errors import ModelError, shown
+from spectralz.errors import ModelError, printable, shown
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -93,7 +93,7 @@ def index_of(name: Any, n: int, places: Mapping[Hashable, int] | None, has_numbe
 
 def names_in_short(names: tuple[Hashable, ...]) -> str:
     """Return the first few names."""
-    first = ", ".join(str(name) for name in names[:NAMES_SHOWN])
+    first = ", ".join(map(printable, names[:NAMES_SHOWN]))
     return f"names {first}" + (", ..." if len(names) > NAMES_SHOWN else "")
 
 

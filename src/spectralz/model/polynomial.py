@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from spectralz.errors import ModelError, shown
+from spectralz.errors import ModelError, TooLargeError, shown
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.error_free import NOTHING, Lost, Parts, exact_sum
@@ -39,6 +39,8 @@ Scope: TypeAlias = tuple[int, ...]
 
 # A term of k variables that are 0 and 1 becomes 2^k terms of spins; no more are made than this.
 MOST_EXPANDED = 10_000_000
+# Most pairs of spins that share a term, of a model whose graph is listed.
+MOST_PAIRS = 20_000_000
 # Weights from this size on are divided by so many without a rounding.
 SMALLEST_EXPANDED = 2.0**-990
 
@@ -196,6 +198,11 @@ class Polynomial:
         """Number of pairs that are terms."""
         return self.pairwise.edge_count
 
+    @property
+    def pair_count(self) -> int:
+        """Number of pairs of spins that share a term, or somewhat more; without making a list of them."""
+        return self.edge_count + self.higher.pair_count
+
     @cached_property
     def terms_by_spin(self) -> SpinTerms:
         """The terms of three and more spins, and those of each spin."""
@@ -204,7 +211,14 @@ class Polynomial:
     @cached_property
     def graph(self) -> IntArray:
         """All pairs of spins that share a term, m x 2, i < j, in order."""
-        return np.unique(np.concatenate([self.edges()[0], self.higher.all_pairs()[0]]), axis=0)
+        if self.pair_count > MOST_PAIRS:
+            raise TooLargeError(
+                f"the terms connect about {self.pair_count:.2g} pairs of spins, the widest has {self.higher.largest} "
+                f"spins; tables and lists of neighbors are for at most {MOST_PAIRS:.0e} pairs: ask for annealing"
+            )
+        pairs = np.concatenate([self.edges()[0], self.higher.all_pairs()[0]])
+        codes = np.unique(pairs[:, 0] * self.n + pairs[:, 1])  # sorted much faster than pairs
+        return np.stack(np.divmod(codes, max(self.n, 1)), axis=1)
 
     @cached_property
     def connections(self) -> Coupling:
@@ -318,7 +332,9 @@ class Polynomial:
 
     def components(self) -> list[IntArray]:
         """Return the spins of each connected component, in order of their smallest spin; a term connects its spins."""
-        return self.connections.components()
+        chains = np.column_stack(self.higher.chains())
+        pairs = np.unique(np.concatenate([self.edges()[0], np.sort(chains, axis=1)]), axis=0)
+        return coupling_of(symmetric(self.n, pairs, np.ones(len(pairs)))).components()
 
     def scaled(self, beta: float) -> Polynomial:
         """Return the model at inverse temperature ``beta``: every log-weight, offset included, times beta."""

@@ -73,6 +73,8 @@ def _is_missing(cell: Any) -> bool:
 def _numbers_of(array: NDArray[Any]) -> NDArray[Any]:
     try:
         return array.astype(np.float64)
+    except OverflowError:
+        raise ModelError("X holds a number that is too large; it must hold only -1 and +1, or only 0 and 1") from None
     except (TypeError, ValueError):
         other = next(entry for entry in array.flat if not isinstance(entry, int | float | bool | np.number))
         raise ModelError(f"X holds {shown(other)}; it must hold only -1 and +1, or only 0 and 1") from None

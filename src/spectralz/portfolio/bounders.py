@@ -201,7 +201,7 @@ def _weighted_mini_bucket(model: Model, deadline: Deadline) -> Iterator[Bound]:
 
     Then start again with larger tables, if there is time.
     """
-    plain = costs.BUCKET_SECONDS * (model.n + model.connections.edge_count)
+    plain = costs.BUCKET_SECONDS * (model.n + model.pair_count)
     deadline.require(plain + (round_seconds(model, model.higher.largest) if model.higher.number else 0.0))
     share = deadline.share(policy.LARGEST_SHARE)
     ibound = affordable_ibound(model, policy.FEW_ROUNDS, share.left - plain)
@@ -268,12 +268,12 @@ def _sdp_seconds(model: Ising) -> float:
 
 def round_seconds(model: Model, ibound: int) -> float:
     """Predict the time of a round over the tables of mini-buckets, about one for each spin and ``ibound`` edges."""
-    tables = model.n + 2.0 * model.connections.edge_count / ibound
-    return float(tables * (costs.TABLE_SECONDS + costs.ENTRY_SECONDS * 2.0**ibound))
+    tables = model.n + 2.0 * model.pair_count / ibound
+    return float(tables * (costs.TABLE_SECONDS + costs.ENTRY_SECONDS * 2.0 ** min(ibound, UNAFFORDABLE)))
 
 
 def _is_sparse(model: Model) -> bool:
-    return 2 * model.connections.edge_count <= policy.MOST_SPARSE_DEGREE * model.n
+    return 2 * model.pair_count <= policy.MOST_SPARSE_DEGREE * model.n
 
 
 def _within(value: float, least: int, most: int) -> int:
@@ -315,6 +315,8 @@ BOUNDERS: Mapping[str, Bounder] = {
     "trw": _tree_reweighted,
     "wmbe": _weighted_mini_bucket,
 }
+# Tables over so many spins cost more than any budget.
+UNAFFORDABLE = 1000
 SPARSE_ORDER = ("wmbe", "bethe", "mf", "trw", "states", "sdp", "convex_mf")
 DENSE_ORDER = ("sdp", "convex_mf", "bethe", "mf", "states", "wmbe", "trw")
 # Names that may be excluded; without "exact" no method counts if it happens to be exact.

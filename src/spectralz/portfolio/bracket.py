@@ -64,7 +64,7 @@ def bracket(
 def _row_of_exact(model: Model, deadline: Deadline) -> list[BoundsRow]:
     """Return a row without bounds with the predicted time of ``exact``; none if it cannot run or planning is slow."""
     most_seconds = policy.EXACT_HINT_SHARE * deadline.seconds
-    if 1e-9 * costs.ORDER_SEARCH_NANOSECONDS * (model.n + model.connections.edge_count) ** 2 > most_seconds:
+    if 1e-9 * costs.ORDER_SEARCH_NANOSECONDS * (model.n + model.pair_count) ** 2 > most_seconds:
         return []
     started = clock.seconds()
     plan = Exact().plan(model, most_search_seconds=most_seconds)

@@ -121,11 +121,11 @@ def _by_mini_buckets(
     """Draw states from a bound, with tables and rounds as the time allows, half of it for the states."""
     uppers = [row.upper for row in proven.rows if row.method == "wmbe" and row.upper is not None]
     # On sparse graphs rounds help a lot.
-    is_dense = 2 * model.connections.edge_count > policy.MOST_SPARSE_DEGREE * model.n
+    is_dense = 2 * model.pair_count > policy.MOST_SPARSE_DEGREE * model.n
     if is_dense and uppers and min(uppers) - policy.NATS_BY_DRAWING > proven.upper:
         raise NotAffordableError("not run: another upper bound is far lower")
     share = deadline.share(policy.MINI_BUCKETS_SHARE)
-    plain = costs.BUCKET_SECONDS * (model.n + model.connections.edge_count)
+    plain = costs.BUCKET_SECONDS * (model.n + model.pair_count)
     deadline.require(plain + round_seconds(model, policy.LEAST_IBOUND))
     ibound = affordable_ibound(model, 1 + policy.ROUNDS_FOR_DRAWING, 0.5 * share.seconds - plain)
     method = WeightedMiniBucket(

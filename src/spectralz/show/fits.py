@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz.errors import printable
 from spectralz.show.canvas import check_format, empty_figure, saved
 from spectralz.show.numbers import counted, with_error
 from spectralz.show.tables import Table
@@ -59,7 +60,7 @@ def _largest(result: Fit) -> str:
         names = (i, j) if result.model.names is None else (result.model.names[i], result.model.names[j])
         error = None if result.coupling_error is None else float(result.coupling_error[k])
         number = f"{J[k]:+.3g}" if not error else f"{J[k]:+.3f} ± {error:.3f}"
-        shown.append(f"{names[0]} - {names[1]} {number}")
+        shown.append(f"{printable(names[0])} - {printable(names[1])} {number}")
     more = ", ..." if len(J) > MOST_NAMED else ""
     return "; ".join(shown) + more
 
@@ -86,7 +87,7 @@ def predictability_table(result: Predictability) -> Table:
     for k in np.argsort(-result.share, kind="stable").tolist():
         error = None if result.std_error is None else float(result.std_error[k])
         share = f"{result.share[k]:.4f}" if not error else with_error(float(result.share[k]), error)
-        rows.append((str(result.names[k]), share))
+        rows.append((printable(result.names[k]), share))
     return Table(headings=("variable", "explained"), rows=tuple(rows))
 
 
@@ -96,7 +97,7 @@ def draw_predictability(result: Predictability, ax: Axes | None = None) -> Axes:
     axes = _tall_axes(len(order)) if ax is None else ax
     error = None if result.std_error is None else 2.0 * result.std_error[order]
     axes.barh(np.arange(len(order)), result.share[order], xerr=error, color=COLOR, alpha=0.7)
-    axes.set_yticks(np.arange(len(order)), [str(result.names[k]) for k in order.tolist()], fontsize="small")
+    axes.set_yticks(np.arange(len(order)), [printable(result.names[k]) for k in order.tolist()], fontsize="small")
     axes.set(xlabel="share of the variance that the others explain", xlim=(0.0, 1.0), ylim=(-0.6, len(order) - 0.4))
     axes.grid(axis="x", alpha=0.3)
     return axes

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectralz.errors import printable
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
@@ -110,7 +112,7 @@ def name_ticks(axes: Axes, names: Sequence[Hashable], *, y: bool = False) -> Non
 
 
 def _tick(name: Hashable) -> str:
-    text = " ".join(str(name).split())
+    text = printable(name)
     short = text if len(text) <= LONGEST_TICK else f"{text[: LONGEST_TICK - 3]}..."
     return short.replace("$", r"\$")
 

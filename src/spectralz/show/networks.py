@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support.extras import from_extra
+from spectralz.errors import printable
 from spectralz.show.canvas import check_format, empty_figure, saved
 from spectralz.show.maps import NEGATIVE, POSITIVE
 
@@ -135,7 +136,7 @@ def _draw_circles(axes: Axes, places: NDArray[np.float64], names: list[str]) -> 
 
 def _short(name: Any) -> str:
     """Return a name in lines that fit into a circle, shortened if it is long."""
-    text = " ".join(str(name).split())
+    text = printable(name)
     short = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
     return textwrap.fill(short, LETTERS_PER_LINE, break_long_words=False).replace("$", r"\$")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from spectralz._support.extras import from_extra
 from spectralz._support.options import bytes_in_words
+from spectralz.errors import printable
 from spectralz.result import Kind, Verdict
 from spectralz.show import numbers
 
@@ -245,7 +246,7 @@ def short_name(name: Hashable) -> str:
     """Return a name as text in one line: for a number, ``spin`` and the number; of a long name, its beginning."""
     if isinstance(name, int):
         return f"spin {name}"
-    text = " ".join(str(name).split())
+    text = printable(name)
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
 
 
@@ -298,7 +299,7 @@ def names_in_words(names: Sequence[Hashable]) -> str:
     >>> names_in_words(["rain", "wet"]), names_in_words("abcdefgh")
     ('rain, wet', 'a, b, c, ..., f, g, h')
     """
-    shown = [" ".join(str(name).split()) for name in names]
+    shown = [printable(name) for name in names]
     if len(shown) > 2 * SPINS_NAMED:
         shown = [*shown[:SPINS_NAMED], "...", *shown[-SPINS_NAMED:]]
     return ", ".join(shown)

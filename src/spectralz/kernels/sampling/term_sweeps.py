@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from spectralz.kernels.terms import SpinTerms
 
 
+# Terms of up to so many spins are in the fields of single states; a flip turns only the signs of wider ones.
+WIDEST_IN_FIELDS = 8
+
+
 class TermPath(NamedTuple):
     """The models on a path: fields and pairs of the base and what is added to them; and terms, which are added too."""
 
@@ -151,44 +155,85 @@ def sweep_terms_in_double(
 @compiled
 def add_fields(x: SpinArray, h: FloatArray, terms: SpinTerms) -> None:
     """Add to the fields of states, one per row, what the terms give them: c times the product of the other spins."""
+    signs = np.empty(len(terms.weight), np.int8)
     for r in range(len(x)):
-        for k in range(len(terms.weight)):
-            signed = terms.weight[k]
-            for place in range(terms.start[k], terms.start[k + 1]):
-                signed *= x[r, terms.spin[place]]
-            for place in range(terms.start[k], terms.start[k + 1]):
-                i = terms.spin[place]
-                h[r, i] += signed * x[r, i]
+        _read_signs(x[r], signs, terms)
+        _add_terms(x[r], h[r], signs, 0, 1.0, terms)
 
 
 @inner
-def _flip(i: int, x: SpinArray, h: FloatArray, couplings: Couplings, terms: SpinTerms) -> None:
-    """Flip spin i of a state, and update the fields of all spins that share a pair or a term with it."""
+def _read_signs(x: SpinArray, signs: SpinArray, terms: SpinTerms) -> None:
+    """Write the product of the spins of each term of one state."""
+    for k in range(len(signs)):
+        sign = np.int8(1)
+        for place in range(terms.start[k], terms.start[k + 1]):
+            sign = np.int8(sign * x[terms.spin[place]])
+        signs[k] = sign
+
+
+@inner
+def _add_terms(x: SpinArray, h: FloatArray, signs: SpinArray, first: int, times: float, terms: SpinTerms) -> None:
+    """Add to the fields of a state what the terms from the first one on give them, so many times."""
+    for k in range(first, len(signs)):
+        for place in range(terms.start[k], terms.start[k + 1]):
+            i = terms.spin[place]
+            h[i] += times * terms.weight[k] * signs[k] * x[i]
+
+
+@inner
+def _first_wide(terms: SpinTerms) -> int:
+    """Return the number of the first term of those at the end that are wide; terms are in order of their sizes."""
+    first = len(terms.weight)
+    while first and terms.start[first] - terms.start[first - 1] > WIDEST_IN_FIELDS:
+        first -= 1
+    return first
+
+
+@inner
+def _gain(i: int, x: SpinArray, h: FloatArray, signs: SpinArray, first_wide: int, terms: SpinTerms) -> float:
+    """Return spin i times its field, given its field without wide terms, and the signs of these."""
+    gain = h[i] * x[i]
+    place = terms.first[i + 1] - 1  # its terms are in order
+    while place >= terms.first[i] and terms.of_spin[place] >= first_wide:
+        gain += terms.weight[terms.of_spin[place]] * signs[terms.of_spin[place]]
+        place -= 1
+    return gain
+
+
+@inner
+def _flip(
+    i: int, x: SpinArray, h: FloatArray, signs: SpinArray, first_wide: int, couplings: Couplings, terms: SpinTerms
+) -> None:
+    """Flip spin i; update the signs of its terms, and the fields of all that share a pair or a narrow term with it."""
     x[i] = -x[i]
     tell_neighbors(i, x[i], h, couplings)
     for place in range(terms.first[i], terms.first[i + 1]):
         k = terms.of_spin[place]
-        signed = 2.0 * terms.weight[k]
-        for other in range(terms.start[k], terms.start[k + 1]):
-            signed *= x[terms.spin[other]]
-        for other in range(terms.start[k], terms.start[k + 1]):
-            j = terms.spin[other]
-            if j != i:
-                h[j] += signed * x[j]
+        signs[k] = -signs[k]
+        if k < first_wide:
+            signed = 2.0 * terms.weight[k] * signs[k]
+            for other in range(terms.start[k], terms.start[k + 1]):
+                j = terms.spin[other]
+                if j != i:
+                    h[j] += signed * x[j]
 
 
 @compiled
 def descend_with_terms(x: SpinArray, h: FloatArray, sweeps: int, couplings: Couplings, terms: SpinTerms) -> None:
     """Flip spins that are opposite to their field until none is, as ``heat_bath.descend`` does for pairs."""
+    signs, wide = np.empty(len(terms.weight), np.int8), _first_wide(terms)
     for r in range(len(x)):
+        _read_signs(x[r], signs, terms)
+        _add_terms(x[r], h[r], signs, wide, -1.0, terms)
         for _ in range(sweeps):
             still = True
             for i in range(x.shape[1]):
-                if x[r, i] * h[r, i] < 0.0:
-                    _flip(i, x[r], h[r], couplings, terms)
+                if _gain(i, x[r], h[r], signs, wide, terms) < 0.0:
+                    _flip(i, x[r], h[r], signs, wide, couplings, terms)
                     still = False
             if still:
                 break
+        _add_terms(x[r], h[r], signs, wide, 1.0, terms)
 
 
 @compiled
@@ -196,8 +241,12 @@ def cool_with_terms(
     x: SpinArray, h: FloatArray, couplings: Couplings, terms: SpinTerms, betas: FloatArray, random: RandomArray
 ) -> None:
     """Sweep a state at one inverse temperature after the other, by Metropolis's rule, as ``cooling.cool`` does."""
+    signs, wide = np.empty(len(terms.weight), np.int8), _first_wide(terms)
+    _read_signs(x, signs, terms)
+    _add_terms(x, h, signs, wide, -1.0, terms)
     for beta in betas:
         for i in range(len(x)):
-            loss = 2.0 * beta * x[i] * h[i]
+            loss = 2.0 * beta * _gain(i, x, h, signs, wide, terms)
             if loss <= 0.0 or (loss < HOPELESS and random_number(random) * SCALE < np.exp(-loss)):
-                _flip(i, x, h, couplings, terms)
+                _flip(i, x, h, signs, wide, couplings, terms)
+    _add_terms(x, h, signs, wide, 1.0, terms)

@@ -32,13 +32,24 @@ def graph_of(couplings: Couplings) -> Any:
     return sp.csr_array((couplings.data, couplings.indices, couplings.indptr), shape=(n, n))
 
 
-def regions_of(couplings: Couplings, spins: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of the connected component of each of some spins, on the graph of these spins alone."""
+def regions_of(couplings: Couplings, spins: NDArray[np.int64], higher: Terms = NO_TERMS) -> NDArray[np.int64]:
+    """Return the number of the connected component of each of some spins, on the graph of these spins alone.
+
+    Terms of three and more spins connect those of them.
+    """
     from scipy.sparse import csgraph
 
     if couplings.is_dense:
         return np.zeros(len(spins), dtype=np.int64)
-    _, labels = csgraph.connected_components(graph_of(couplings)[spins][:, spins], directed=False)
+    graph = graph_of(couplings)
+    if higher.number:
+        import scipy.sparse as sp
+
+        is_one = np.zeros(graph.shape[0], dtype=np.bool_)
+        is_one[spins] = True
+        first, second = higher.chains(is_one[higher.spin])
+        graph = graph + sp.coo_array((np.ones(len(first)), (first, second)), graph.shape).tocsr()
+    _, labels = csgraph.connected_components(graph[spins][:, spins], directed=False)
     return np.asarray(labels, dtype=np.int64)
 
 
@@ -48,16 +59,12 @@ def best_of_both(
     x: NDArray[np.int8],
     other: NDArray[np.int8],
     higher: Terms = NO_TERMS,
-    neighbors: Couplings | None = None,
 ) -> NDArray[np.int8]:
-    """Return ``x`` with every region taken from the other state that makes it heavier.
-
-    With terms of three and more spins, ``neighbors`` couple all spins that share a term.
-    """
+    """Return ``x`` with every region taken from the other state that makes it heavier."""
     spins = np.flatnonzero(x != other)
     if not len(spins):
         return x
-    regions = regions_of(couplings if neighbors is None else neighbors, spins)
+    regions = regions_of(couplings, spins, higher)
     # The field that a spin has from all that is the same in both states.
     common = np.where(x == other, x, 0).astype(np.float64)
     fields = (theta + couplings.times(common))[spins]

@@ -83,15 +83,13 @@ class Pool:
 class _Search:
     """What a search works with: the model, its fields and couplings, threads, random numbers, and the time.
 
-    ``temperatures`` are the first and the last, ``terms`` those of three and more spins, or None, and ``neighbors`` the
-    spins that share a term of any kind.
+    ``temperatures`` are the first and the last, and ``terms`` those of three and more spins, or None.
     """
 
     model: Model
     theta: FloatArray
     couplings: Couplings
     terms: SpinTerms | None
-    neighbors: Couplings
     temperatures: tuple[float, float]
     crew: Crew
     rng: np.random.Generator
@@ -151,8 +149,8 @@ def by_search(
     pool = Pool(np.empty((0, model.n), dtype=np.int8), np.empty(0))
     with crew_for(None) as crew:
         temperatures, most = _temperatures(model, path.couplings), max(POOL, count)
-        terms, neighbors = model.terms_by_spin if path.has_terms else None, model.connections.for_kernels()
-        search = _Search(model, path.theta, path.couplings, terms, neighbors, temperatures, crew, rng, deadline, most)
+        terms = model.terms_by_spin if path.has_terms else None
+        search = _Search(model, path.theta, path.couplings, terms, temperatures, crew, rng, deadline, most)
         if starts is not None:
             pool = _absorbed(search, pool, search.states_by(len(starts), lambda k, _: starts[k]))
             yield pool
@@ -190,7 +188,7 @@ def _absorbed(search: _Search, pool: Pool, states: NDArray[np.int8]) -> Pool:
         if search.deadline.left <= 0.0:
             break
         clock.charge(costs.SPARSE_FIELD_ENTRY * (search.model.n + search.entries))
-        x = best_of_both(search.theta, search.couplings, x, other, search.model.higher, search.neighbors)
+        x = best_of_both(search.theta, search.couplings, x, other, search.model.higher)
     return pool if x is before else pool.with_states(search.model, x[None], search.most)
 
 
