@@ -2,13 +2,12 @@
 
 The rivals are what a physicist writes in a day, compiled by numba, on one thread: population annealing from fair coins
 (Hukushima and Iba 2003), annealed importance sampling (Neal 2001), and parallel tempering with log Z from the
-acceptance ratios between neighboring rungs (Bennett 1976). Each kind of model gets the settings of a rival that do best
-on one seed, out of a few; other seeds are counted. ``auto`` runs without the methods that could give the truth.
+acceptance ratios between neighboring rungs (Bennett 1976). Each kind of model gets the rival, with those of its settings,
+that does best on one seed; other seeds are counted. ``auto`` runs without the methods that could give the truth.
 
-For each model the table has the rms error of each program, and that of ``auto`` over the best rival's, cut to
-[.1, 10]. The truth is a sum or a formula, or else a population of 10^5 states on a GPU (``textbook_references.py``),
+For each model the table has the rms errors of ``auto`` and of the rival, and their ratio, cut to [.1, 10]. The truth is a sum or a formula, or else a population of 10^5 states on a GPU (``textbook_references.py``),
 kept in REFERENCES. A model without either is skipped. ``--models`` takes parts of names, or kinds. All of it with 16
-seeds takes about two hours on two cores.
+seeds takes about an hour and a half on two cores.
 """
 
 from __future__ import annotations
@@ -407,27 +406,28 @@ def solved_row(name: str, program: str, settings: dict[str, int], seconds: float
     return {**row, "log_z": log_z, "cpu": time.process_time() - began}
 
 
-def tuned(rows: Sequence[Row], truths: dict[str, tuple[float, float]]) -> dict[tuple[str, str], dict[str, int]]:
-    """Return for each kind and rival the settings whose errors have the least geometric mean."""
-    errors: dict[tuple[str, str], dict[str, list[float]]] = {}
+def best_rivals(rows: Sequence[Row], truths: dict[str, tuple[float, float]]) -> dict[str, tuple[str, dict[str, int]]]:
+    """Return for each kind the rival, with its settings, whose errors have the least geometric mean."""
+    log_errors: dict[str, dict[str, float]] = {}
     for row in rows:
-        log_error = math.log(max(abs(row["log_z"] - truths[row["name"]][0]), 1e-4))
-        of_settings = errors.setdefault((row["kind"], row["program"]), {})
-        of_settings.setdefault(json.dumps(row["settings"]), []).append(log_error)
-    return {key: json.loads(min(group, key=lambda one: sum(group[one]))) for key, group in errors.items()}
+        of_kind = log_errors.setdefault(row["kind"], {})
+        choice = json.dumps([row["program"], row["settings"]])
+        of_kind[choice] = of_kind.get(choice, 0.0) + math.log(max(abs(row["log_z"] - truths[row["name"]][0]), 1e-4))
+    return {kind: tuple(json.loads(min(of_kind, key=of_kind.__getitem__))) for kind, of_kind in log_errors.items()}
 
 
 # -------------------------------------------------------------------------------------------------- the results
 
 
 def summed_up(name: str, rows: Sequence[Row], truth: tuple[float, float]) -> Row:
-    """Return the errors of all programs on one model."""
-    parts = {program: [row for row in rows if row["program"] == program] for program in ("auto", *RIVALS)}
-    off = {program: [row["log_z"] - truth[0] for row in part] for program, part in parts.items()}
-    errors = {program: math.sqrt(np.mean(np.square(values))) for program, values in off.items()}
-    ratio = max(errors["auto"], 1e-9) / max(min(errors[rival] for rival in RIVALS), 1e-9)
-    trusted = np.mean([bool(row["trusted"]) for row in parts["auto"]])
-    return {"name": name, "errors": errors, "trusted": trusted, "ratio": float(np.clip(ratio, *RATIOS)), "truth": truth}
+    """Return the errors of `auto` and of its rival on one model."""
+    ours = [row for row in rows if row["program"] == "auto"]
+    others = [row for row in rows if row["program"] != "auto"]
+    errors = [math.sqrt(np.mean([(row["log_z"] - truth[0]) ** 2 for row in part])) for part in (ours, others)]
+    ratio = float(np.clip(max(errors[0], 1e-9) / max(errors[1], 1e-9), *RATIOS))
+    trusted = np.mean([bool(row["trusted"]) for row in ours])
+    rival = others[0]["program"]
+    return {"name": name, "errors": errors, "trusted": trusted, "ratio": ratio, "truth": truth, "rival": rival}
 
 
 def results(rows: Sequence[Row], truths: dict[str, tuple[float, float]]) -> str:
@@ -435,15 +435,15 @@ def results(rows: Sequence[Row], truths: dict[str, tuple[float, float]]) -> str:
     models = [summed_up(name, [row for row in rows if row["name"] == name], truths[name]) for name in truths]
     lines = [
         [one["name"], f"{one['truth'][0]:.3f} +- {one['truth'][1]:.3f}", f"{one['trusted']:.0%}"]
-        + [f"{error:.3g}" for error in one["errors"].values()]
-        + [f"{one['ratio']:.2f}"]
+        + [f"{one['errors'][0]:.3g}", one["rival"], f"{one['errors'][1]:.3g}", f"{one['ratio']:.2f}"]
         for one in models
     ]
-    text = table(["model", "log Z", "auto trusted", *(f"rms {name}" for name in ("auto", *RIVALS)), "ratio"], lines)
+    text = table(["model", "log Z", "auto trusted", "rms", "rival", "its rms", "ratio"], lines)
     for kind in [*dict.fromkeys(CASES[name].kind for name in truths), "all"]:
         ratios = [one["ratio"] for one in models if kind in ("all", CASES[one["name"]].kind)]
         text += f"\n{kind}: {math.exp(np.mean(np.log(ratios))):.2f} over {len(ratios)} models"
-    cpu = [f"{p} {np.mean([row['cpu'] for row in rows if row['program'] == p]):.2f}" for p in ("auto", *RIVALS)]
+    programs = dict.fromkeys(row["program"] for row in rows)
+    cpu = [f"{p} {np.mean([row['cpu'] for row in rows if row['program'] == p]):.2f}" for p in programs]
     return f"{text}\nCPU seconds: {', '.join(cpu)}"
 
 
@@ -464,15 +464,15 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def answers(truths: dict[str, tuple[float, float]], seconds: float, seeds: int, workers: int) -> list[Row]:
-    """Choose the settings of rivals on one seed, print them, and return the answers of all programs on others."""
+    """Choose the rival of each kind on one seed, print it, and return its answers and those of `auto` on others."""
     choices = [(rival, settings) for rival, (_, grid) in RIVALS.items() for settings in grid]
     jobs = [(name, *choice, seconds, TUNING_SEED) for name in truths for choice in choices]
-    settings = tuned(rows_of_all(solved_row, jobs, workers), truths)
-    print("\n".join(f"{kind}, {rival}: {chosen}" for (kind, rival), chosen in settings.items()), flush=True)
+    rivals = best_rivals(rows_of_all(solved_row, jobs, workers), truths)
+    print("\n".join(f"{kind}: {rival} {settings}" for kind, (rival, settings) in rivals.items()), flush=True)
     jobs = [
-        (name, program, settings.get((CASES[name].kind, program), {}), seconds, FIRST_SEED + k)
+        (name, program, settings, seconds, FIRST_SEED + k)
         for name in truths
-        for program in ("auto", *RIVALS)
+        for program, settings in (("auto", {}), rivals[CASES[name].kind])
         for k in range(seeds)
     ]
     return rows_of_all(solved_row, jobs, workers)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spectralz._support.extras import from_extra
-from spectralz.inference.gradients import LogZ, checked_pairs
+from spectralz.inference.gradients import LogZ, checked_pairs, refuse_infinite
 
 jax = from_extra("jax", "jax", "spectralz.jax")
 jnp = jax.numpy
@@ -70,6 +70,9 @@ def _function(n: int, pairs: tuple[tuple[int, int], ...], method: Any, options: 
 
     def called(function: Any, widths: tuple[int | None, ...], *arrays: Any) -> Any:
         """Call a function of arrays outside JAX; each width is the last dimension of a result, None for a number."""
+        for array in arrays:
+            if not isinstance(array, jax.core.Tracer):  # JAX would wrap an error of the callback in one of its own
+                refuse_infinite(jnp.isfinite(array).all())
         shape = jnp.broadcast_shapes(*(array.shape[:-1] for array in arrays))
         kinds = tuple(
             jax.ShapeDtypeStruct(shape if width is None else (*shape, width), arrays[0].dtype) for width in widths

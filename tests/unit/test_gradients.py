@@ -155,11 +155,30 @@ def test_jax_maps_over_models(ours):
         ((np.zeros(3, np.float32), np.zeros((2, 2))), {}, r"\(..., 3, 3\)"),
         ((np.zeros(3, int), np.zeros((3, 3))), {}, "real fields"),
         ((np.zeros(3, np.float32),), {"edges": [(0, 1)], "weights": np.zeros(2)}, "each of 1 edges"),
+        ((np.zeros((4, 3), np.float32), np.zeros((2, 3, 3))), {}, r"models of shape \(4,\) and couplings for \(2,\)"),
+        ((np.float32([0.0, np.nan]), np.zeros((2, 2))), {}, "not a finite number"),
+        ((np.zeros(2, np.float32), np.float32([[0, np.inf], [0, 0]])), {}, "not a finite number"),
     ],
 )
 def test_bad_arrays_are_a_sentence(ours, arguments, options, words):
+    import jax
+
     with pytest.raises(ModelError, match=words):
         ours(*arguments, **options)
+    with pytest.raises(ModelError, match=words):  # nor does JAX wrap it on the way to a gradient
+        jax.grad(lambda field: ours(field, *arguments[1:], **options).sum(), allow_int=True)(arguments[0])
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 25])
+def test_models_without_edges_have_values_and_gradients(ours, n):
+    import jax
+
+    field = np.linspace(-1.0, 2.0, n).astype(np.float32)
+    for options in ({"edges": [], "weights": np.zeros(0, np.float32)}, {"coupling": np.zeros((n, n), np.float32)}):
+        value, slope = jax.value_and_grad(lambda h, options=options: ours(h, **options))(field)
+        assert float(value) == pytest.approx(float(np.log(2.0 * np.cosh(field)).sum()), rel=1e-6)
+        assert np.asarray(slope) == pytest.approx(np.tanh(field), abs=1e-6)
+    assert ours(np.zeros((0, n), np.float32), edges=[], weights=np.zeros(0, np.float32)).shape == (0,)
 
 
 # ----------------------------------------------------------------------------------------------------------- torch

@@ -286,7 +286,7 @@ def test_an_rbm_says_the_names_of_its_units():
 
 
 def test_a_long_name_is_cut_and_put_into_one_line():
-    assert tables.short_name("two\nlines") == "two lines"
+    assert tables.short_name("two\nlines") == r"two\nlines"
     assert len(tables.short_name("x" * 100)) == 60
 
 

@@ -50,3 +50,26 @@ def test_control_characters_in_names_are_shown_escaped():
     with pytest.raises(ModelError) as refused:
         model.index("z")
     assert "\x1b" not in str(refused.value)
+
+
+@pytest.mark.parametrize("n", [60, 63, 100])
+def test_a_refused_plan_says_what_it_would_take_at_least(n):
+    plan = sz.Exact().plan(sz.generators.complete(n=n, strength=1.0, seed=0))
+    assert plan.refusal is not None
+    assert (plan.width, plan.terms, plan.memory) == (n - 1, 2**n, 8 * 2 ** (n - 1))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        sz.generators.complete(n=27, strength=1.0, seed=0),  # whose states are listed
+        sz.generators.grid(side=8, strength=1.0, seed=0),
+        sz.generators.random_regular(n=60, degree=3, strength=1.0, seed=0),
+    ],
+    ids=["complete", "grid", "regular"],
+)
+def test_a_description_promises_what_is_planned(model):
+    about, plan = sz.describe(model), sz.Exact().plan(model)
+    assert plan.refusal is None
+    assert (about.exact_terms, about.exact_memory) == (plan.terms, plan.memory)
+    assert about.treewidth_lower <= about.treewidth_upper

@@ -96,7 +96,7 @@ def describe(model: Ising | RBM | Polynomial, *, given: Mapping[Any, int] | None
 
 
 class _Cost(NamedTuple):
-    """The cost of an exact answer, as far as it is known."""
+    """The width of an elimination, and the cost of the exact answer that would be made, as far as they are known."""
 
     width: int | None = None
     order: str | None = None
@@ -117,11 +117,16 @@ def _cost(model: Model) -> _Cost:
             return _Cost()
         # All tables at once are more than is needed.
         return _Cost(count.width, "min-degree", ENTRY_BYTES * int(count.terms), int(count.terms))
-    # The cost of an unaffordable answer is still worth predicting; but the search for orders must end.
-    plan = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(model)
-    if plan.refusal is not None:
+    done = whole = Exact().plan(model)
+    if done.refusal is not None or done.enumerated or done.sliced:
+        # The cost of an unaffordable answer is still worth predicting; but the search for orders must end.
+        whole = Exact(algorithm="elimination", max_memory=2**63, max_terms=2**60).plan(model)
+    if done.refusal is not None:
+        done = whole
+    if done.refusal is not None:
         return _Cost()
-    return _Cost(plan.width, " and ".join(plan.orders), plan.memory, plan.terms)
+    width = whole.width if whole.refusal is None else None
+    return _Cost(width, " and ".join(done.orders) or None, done.memory, done.terms)
 
 
 def _degeneracy(model: Model) -> int:

@@ -6,6 +6,7 @@ Arrays have any number of leading dimensions, one model each.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,12 +58,29 @@ def checked_pairs(field: Any, coupling: Any, edges: Any, weights: Any, *, is_rea
         shape = tuple(coupling.shape)
         if len(shape) < 2 or shape[-2:] != (n, n):
             raise ModelError(f"coupling has shape {shape}; it must be (..., {n}, {n})")
+        refuse_other_batch(field, shape[:-2])
         return all_pairs(n)
     pairs = checked_edges(edges, n)
     shape = tuple(weights.shape)
     if len(shape) < 1 or shape[-1] != len(pairs):
         raise ModelError(f"weights has shape {shape}; give one number for each of {len(pairs)} edges")
+    refuse_other_batch(field, shape[:-1])
     return pairs
+
+
+def refuse_other_batch(field: Any, other: tuple[int, ...]) -> None:
+    """Refuse leading dimensions of fields and couplings that do not go together."""
+    leading = tuple(field.shape[:-1])
+    try:
+        np.broadcast_shapes(leading, other)
+    except ValueError:
+        raise ModelError(f"fields are for models of shape {leading} and couplings for {other}; they differ") from None
+
+
+def refuse_infinite(are_finite: Any) -> None:
+    """Refuse fields and couplings that are not all finite."""
+    if not are_finite:
+        raise ModelError("a field or a coupling is not a finite number; log Z needs finite ones")
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +146,13 @@ class LogZ:
     def _parameters(self, fields: FloatArray, weights: FloatArray) -> tuple[tuple[int, ...], FloatArray]:
         """Return the leading dimensions, and one row of fields and weights per model."""
         shape = np.broadcast_shapes(fields.shape[:-1], weights.shape[:-1])
+        rows = math.prod(shape)  # reshape cannot tell where the other dimension is 0
         parts = [
-            np.broadcast_to(part, (*shape, width)).reshape(-1, width).astype(np.float64)
+            np.broadcast_to(part, (*shape, width)).reshape(rows, width).astype(np.float64)
             for part, width in ((fields, self.n), (weights, len(self.edges)))
         ]
         parameters = np.ascontiguousarray(np.hstack(parts))
-        if not np.all(np.isfinite(parameters)):
-            raise ModelError("a field or a coupling is not a finite number; log Z needs finite ones")
+        refuse_infinite(np.all(np.isfinite(parameters)))
         return shape, parameters
 
     def _split(self, rows: FloatArray, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:

@@ -77,6 +77,8 @@ class ExactPlan:
         Why the options do not allow it, or None.
     sliced
         The components in which some spins are fixed to all their states in turn and the others are eliminated.
+    least
+        Where it is refused: spins that the widest table of any order would have at least.
     """
 
     tree: EliminationTree
@@ -84,17 +86,19 @@ class ExactPlan:
     orders: tuple[str, ...]
     refusal: str | None = None
     sliced: tuple[SlicedTree, ...] = ()
+    least: int = 0
 
     @property
     def width(self) -> int:
-        """Spins in the widest table."""
-        return max([self.tree.width, *(slices.tree.width for slices in self.sliced)])
+        """Spins in the widest table; if it is refused, so many at least."""
+        return max([self.tree.width, self.least, *(slices.tree.width for slices in self.sliced)])
 
     @property
     def terms(self) -> int:
-        """Table entries to fill, in all slices, and states to list."""
+        """Table entries to fill, in all slices, and states to list; if it is refused, so many at least."""
         listed = sum(1 << len(spins) for spins in self.enumerated)
-        return self.tree.terms + sum(slices.terms for slices in self.sliced) + listed
+        refused = 2 << self.least if self.least else 0
+        return self.tree.terms + sum(slices.terms for slices in self.sliced) + listed + refused
 
     @property
     def effort(self) -> float:
@@ -103,8 +107,9 @@ class ExactPlan:
 
     @property
     def memory(self) -> int:
-        """Bytes that log Z needs, in one thread."""
-        return ENTRY_BYTES * max([self.tree.peak, *(slices.tree.peak for slices in self.sliced)])
+        """Bytes that log Z needs, in one thread; if it is refused, so many at least."""
+        refused = 1 << self.least if self.least else 0
+        return ENTRY_BYTES * max([self.tree.peak, refused, *(slices.tree.peak for slices in self.sliced)])
 
     @cached_property
     def segments(self) -> Segments:
@@ -216,16 +221,16 @@ class Exact(Method):
         widest = max(model.higher.largest - 1, 0)
         least = widest if 1 << widest > max(entries, self.max_terms) else model.connections.least_width
         if 1 << least > max(entries, self.max_terms):
-            return ExactPlan(forest_of([]), (), (), self._refusal(least + 1, least, entries, "at least "))
+            return ExactPlan(forest_of([]), (), (), self._refusal(least + 1, least, entries, "at least "), least=least)
         wide = self._too_wide(model, entries)
         if wide:
-            return ExactPlan(forest_of([]), (), (), self._refusal(wide, 0, entries))
+            return ExactPlan(forest_of([]), (), (), self._refusal(wide, 0, entries), least=least)
         adjacency = adjacency_of(model.n, model.graph)
         components = [component.tolist() for component in model.components()]
         trees = [lone_spins([spins[0] for spins in components if len(spins) == 1])]
         search = self._search(most_search_seconds)
         enumerated, chosen, sliced = [], [], []
-        refusal = None
+        refusal, wanting = None, 0
         for spins in (spins for spins in components if len(spins) > 1):
             order, least = self._find_order(spins, adjacency, entries, search)
             if order is not None and order[1].peak <= entries:
@@ -239,10 +244,10 @@ class Exact(Method):
             elif states <= self.max_terms:
                 enumerated.append(spins)
             else:
-                refusal = self._refusal(len(spins), least, entries)
+                refusal, wanting = self._refusal(len(spins), least, entries), least
                 break
         orders = tuple(dict.fromkeys(chosen))
-        plan = ExactPlan(forest_of(trees), tuple(enumerated), orders, refusal, tuple(sliced))
+        plan = ExactPlan(forest_of(trees), tuple(enumerated), orders, refusal, tuple(sliced), wanting)
         if refusal is not None or plan.terms <= self.max_terms:
             return plan
         refusal = f"exact needs {plan.terms:.3g} terms and max_terms is {self.max_terms:.3g}; raise max_terms"
