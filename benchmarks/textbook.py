@@ -2,12 +2,13 @@
 
 The rivals are what a physicist writes in a day, compiled by numba, on one thread: population annealing from fair coins
 (Hukushima and Iba 2003), annealed importance sampling (Neal 2001), and parallel tempering with log Z from the
-acceptance ratios between neighboring rungs (Bennett 1976). Each kind of model gets the rival, with those of its settings,
-that does best on one seed; other seeds are counted. ``auto`` runs without the methods that could give the truth.
+acceptance ratios between neighboring rungs (Bennett 1976). For each kind of model the rival, and its settings, that do
+best on one seed are chosen; other seeds are counted. ``auto`` runs without the methods that could give the truth.
 
-For each model the table has the rms errors of ``auto`` and of the rival, and their ratio, cut to [.1, 10]. The truth is a sum or a formula, or else a population of 10^5 states on a GPU (``textbook_references.py``),
-kept in REFERENCES. A model without either is skipped. ``--models`` takes parts of names, or kinds. All of it with 16
-seeds takes about an hour and a half on two cores.
+For each model the table has the rms errors of ``auto`` and of the rival, and their ratio, cut to [.1, 10]. The truth is
+a sum or a formula, or else a population of 10^5 states on a GPU (``textbook_references.py``), kept in REFERENCES. A
+model without either is skipped. ``--models`` takes parts of names, or kinds. All of it with 16 seeds takes about an
+hour and a half on two cores.
 """
 
 from __future__ import annotations
@@ -434,8 +435,15 @@ def results(rows: Sequence[Row], truths: dict[str, tuple[float, float]]) -> str:
     """Return the table of models, the geometric means of their ratios, and the seconds that programs took."""
     models = [summed_up(name, [row for row in rows if row["name"] == name], truths[name]) for name in truths]
     lines = [
-        [one["name"], f"{one['truth'][0]:.3f} +- {one['truth'][1]:.3f}", f"{one['trusted']:.0%}"]
-        + [f"{one['errors'][0]:.3g}", one["rival"], f"{one['errors'][1]:.3g}", f"{one['ratio']:.2f}"]
+        [
+            one["name"],
+            f"{one['truth'][0]:.3f} +- {one['truth'][1]:.3f}",
+            f"{one['trusted']:.0%}",
+            f"{one['errors'][0]:.3g}",
+            one["rival"],
+            f"{one['errors'][1]:.3g}",
+            f"{one['ratio']:.2f}",
+        ]
         for one in models
     ]
     text = table(["model", "log Z", "auto trusted", "rms", "rival", "its rms", "ratio"], lines)
