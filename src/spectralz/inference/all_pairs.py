@@ -10,11 +10,11 @@ import numpy as np
 from spectralz._support.deadline import budgeted
 from spectralz._support.progress import report
 from spectralz.errors import OptionError, TooLargeError
-from spectralz.methods import Annealing, Exact, Method, Quadrature
+from spectralz.methods import Annealing, Exact, Method
 from spectralz.methods.base import MOST_PAIRS
 from spectralz.parts.pairs import all_pairs
 from spectralz.portfolio.auto import Auto
-from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
+from spectralz.portfolio.exact_costs import exact_deadline, is_affordable, quadrature_in_time
 from spectralz.registry import METHODS
 
 if TYPE_CHECKING:
@@ -45,8 +45,11 @@ def _affordable(model: Ising, auto: Auto) -> Method:
             share = exact_deadline(deadline.seconds / (model.n + 1))
             if plan.refusal is None and is_affordable(plan, share, with_means=True):
                 return exact
-    if "quadrature" not in auto.exclude and Quadrature().suits(model):
-        return Quadrature()
+    if "quadrature" not in auto.exclude:
+        with budgeted(auto.budget, auto.work) as deadline:
+            quadrature = quadrature_in_time(model, exact_deadline(deadline.seconds), with_means=True)
+        if quadrature is not None:
+            return quadrature[0]
     return Annealing(seed=auto.seed, max_memory=auto.max_memory, threads=auto.threads)
 
 

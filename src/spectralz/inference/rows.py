@@ -6,11 +6,13 @@ of the missing cells given the known ones, and go to the method.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.progress import report
 from spectralz.errors import ModelError, catching_interrupt
 from spectralz.methods import Exact, MeanField
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
 
 # Rows are summed over exactly, by methods that may do that, while a row has at most so many states.
 MOST_STATES_OF_ROW = 2**18
-# The least budget of one row, in seconds.
-LEAST_SHARE = 0.05
+# The least budget of one row, in seconds; all rows together take no longer than so many times the budget.
+LEAST_SHARE, LONGER = 0.05, 1.1
 
 
 def columns_of(X: Any, model: Any, by: Columns = "labels") -> IntArray | None:
@@ -158,18 +160,21 @@ def _summed(model: Model, groups: MissingCells) -> tuple[FloatArray, FloatArray]
 
 
 def _with_hard(rows: Rows, model: Model, states: SpinArray, hard: IntArray, method: Method, cells: bool) -> Rows:
-    """Fill in the rows that need a method; after an interrupt the rest comes from mean field, and is not trusted."""
-    shared = with_part(method, len(hard))
+    """Fill in the rows that need a method; once time is up the rest comes from mean field, and is not trusted."""
+    shared, quick = with_part(method, len(hard)), MeanField()
+    budget = method.budget if isinstance(method, Auto) and method.work is None else None
+    end = math.inf if budget is None else clock.now() + LONGER * budget
     has_errors, trusted, is_exact, interrupted = True, True, True, False
     for k, r in enumerate(hard.tolist()):
         report("rows with missing cells", k / len(hard))
         known = np.flatnonzero(states[r])
         free = model._given(known, states[r, known].astype(np.float64)).simplest()
         found: Any = None
+        is_late = clock.now() > end
         with catching_interrupt() as interrupt:
-            found = _asked(free, MeanField() if interrupted else shared, cells)
+            found = _asked(free, quick if interrupted or is_late else shared, cells)
         if found is None:
-            found = _asked(free, MeanField(), cells)
+            found = _asked(free, quick, cells)
         estimate = found.estimate if cells else found
         exact = estimate.kind is Kind.EXACT
         rows.log_weight[r] = estimate.log_z
@@ -181,7 +186,7 @@ def _with_hard(rows: Rows, model: Model, states: SpinArray, hard: IntArray, meth
             else:
                 rows.error[r] = found.std_error
         has_errors &= exact or found.std_error is not None
-        trusted &= estimate.trusted and not interrupted
+        trusted &= estimate.trusted and not interrupted and not is_late
         is_exact &= exact
         interrupted |= interrupt.happened or estimate.interrupted
     error = rows.error if has_errors else None

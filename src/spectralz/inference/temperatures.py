@@ -32,7 +32,7 @@ from spectralz.methods import Exact, Method, Quadrature
 from spectralz.methods.base import has_few_pairs
 from spectralz.model import Polynomial
 from spectralz.portfolio import policy
-from spectralz.portfolio.exact_costs import is_affordable
+from spectralz.portfolio.exact_costs import is_affordable, quadrature_in_time
 from spectralz.registry import REMOVED_METHODS
 from spectralz.result import Kind, Quantity, Status, Thermodynamics
 
@@ -329,14 +329,16 @@ def _exact_method(
             return "states" if listing < float(runs * plan.terms) / clock.OPERATIONS_PER_SECOND else exact
         if wanted == "exact":
             raise TooLargeError(str(plan.refusal))
-    quadrature = Quadrature()
-    if isinstance(model, Polynomial):
-        if wanted == "quadrature":
+    if wanted == "quadrature":
+        if isinstance(model, Polynomial):
             raise OptionError("quadrature takes pairs of spins only; ask for exact, annealing or auto")
+        return Quadrature() if has_few_pairs(model) else None
+    if "quadrature" in left_out or not has_few_pairs(model):
         return None
-    if wanted == "auto" and ("quadrature" in left_out or not quadrature.suits(model)):
-        return None
-    return quadrature if has_few_pairs(model) else None
+    # The coldest run has the largest grid.
+    coldest = model.scaled(max(float(betas.max()), 1.0))
+    found = quadrature_in_time(coldest, deadline, with_means=True, runs=runs)
+    return None if found is None else Quadrature()
 
 
 def _listed(model: Model, betas: FloatArray) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def opened(path: PathOrSource) -> Source:
     except OSError as error:  # a file that cannot be read to its end is an error that names no file
         name = "standard input" if os.fspath(path) == STANDARD else os.fspath(path)
         raise OSError(error.errno, error.strerror or str(error), error.filename or name) from error
-    return source if source.content[:2] != GZIP_MAGIC else Source(path, _unpacked(source))
+    content = source.content if source.content[:2] != GZIP_MAGIC else _unpacked(source)
+    return Source(path, b"" if content.isspace() else content)  # a gigabyte of blanks takes readers minutes
 
 
 def _content(path: PathName) -> bytes:

@@ -101,13 +101,20 @@ class Quadrature(Method):
         """Integrate a coupling that has been decomposed."""
         return self._outcome(model, form, self._nodes(model, form))
 
-    def _nodes(self, model: Ising, form: Decomposition) -> Nodes:
-        from spectralz.kernels.low_rank.negative_directions import negative_node_count, sum_negative
-        from spectralz.kernels.low_rank.positive_directions import positive_node_count, positive_nodes, sum_positive
+    def node_count(self, form: Decomposition) -> float:
+        """Return how many nodes the grid has; as a float, since counts too large for integers are refused too."""
+        from spectralz.kernels.low_rank.negative_directions import negative_node_count
+        from spectralz.kernels.low_rank.positive_directions import positive_node_count
 
         positive, negative = _split(form)
-        # In floats, since counts too large for integers are refused too.
-        count = positive_node_count(positive) * negative_node_count(negative)
+        return positive_node_count(positive) * negative_node_count(negative)
+
+    def _nodes(self, model: Ising, form: Decomposition) -> Nodes:
+        from spectralz.kernels.low_rank.negative_directions import sum_negative
+        from spectralz.kernels.low_rank.positive_directions import positive_nodes, sum_positive
+
+        positive, negative = _split(form)
+        count = self.node_count(form)
         if count > self.max_nodes:
             raise TooLargeError(
                 f"quadrature needs up to {count:.3g} nodes at rank {form.rank}; max_nodes is {self.max_nodes:.3g}. "

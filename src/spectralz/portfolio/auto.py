@@ -20,12 +20,19 @@ from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
-from spectralz.model import Polynomial
+from spectralz.model import Ising, Polynomial
 from spectralz.parts.low_rank.decomposition import decompose
 from spectralz.portfolio import policy, schedule
 from spectralz.portfolio.answers import Problem
 from spectralz.portfolio.components import added, joined, parts_of
-from spectralz.portfolio.exact_costs import exact_deadline, is_affordable, most_nodes, operations_of_plan, refusal_of
+from spectralz.portfolio.exact_costs import (
+    exact_deadline,
+    is_affordable,
+    most_nodes,
+    operations_of_plan,
+    quadrature_in_time,
+    refusal_of,
+)
 from spectralz.result import Kind, Status
 from spectralz.sampling.core import SWEEPS
 from spectralz.sampling.long_runs import long_run, refuse_parts
@@ -196,10 +203,13 @@ class Auto(Method):
         if "quadrature" in self.exclude or isinstance(model, Polynomial):
             return None
         quadrature = Quadrature()
-        in_time = replace(quadrature, max_nodes=most_nodes(model.n, quadrature.max_nodes, limits.of_exact))
         try:
             form = decompose(model, quadrature.max_rank, quadrature.tol)
         except ModelError:
+            return None
+        most = most_nodes(form, model.n, limits.of_exact, with_means=limits.with_means)
+        in_time = replace(quadrature, max_nodes=most)
+        if not limits.with_means and in_time.node_count(form) > most:  # with means it says itself what it would take
             return None
         solve_form = in_time.solve_marginals_decomposed if limits.with_means else in_time.solve_decomposed
         return quadrature, lambda: solve_form(model, form)
@@ -264,9 +274,11 @@ class Auto(Method):
         exact = Exact(max_memory=self.max_memory)
         if plan is not None and exact.refuses_samples(plan) is None:
             return exact.sample_plan(model, plan, size, rng)
-        if "quadrature" not in self.exclude and not isinstance(model, Polynomial):
-            with suppress(ModelError, TooLargeError):
-                return Quadrature()._sample(model, size, rng)
+        if "quadrature" not in self.exclude and isinstance(model, Ising):
+            quadrature = quadrature_in_time(model, limits.of_exact, with_means=False)
+            if quadrature is not None:
+                with suppress(TooLargeError):
+                    return quadrature[0]._sample(model, size, rng)
         if "annealing" in self.exclude:
             raise OptionError("no method is left to draw states by; exclude less of exact, quadrature and annealing")
         with limits.deadline.in_force():

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectralz._support import clock, costs
 from spectralz._support.deadline import Deadline
+from spectralz.errors import ModelError
 from spectralz.methods.exact import Exact
-from spectralz.model import Ising
+from spectralz.methods.quadrature import Quadrature
+from spectralz.model import Ising, Polynomial
+from spectralz.parts.low_rank.decomposition import decompose
 from spectralz.portfolio import policy
 
 if TYPE_CHECKING:
     from spectralz.methods.exact import ExactPlan
+    from spectralz.model import Model
+    from spectralz.parts.low_rank.decomposition import Decomposition
 
 
 def exact_deadline(budget: float) -> Deadline:
@@ -38,11 +44,28 @@ def refusal_of(plan: ExactPlan, *, with_means: bool) -> str:
     )
 
 
-def most_nodes(n: int, most: int, deadline: Deadline) -> int:
-    """Return how many nodes a quadrature over ``n`` spins may visit."""
+def quadrature_in_time(
+    model: Model, deadline: Deadline, *, with_means: bool, runs: int = 1
+) -> tuple[Quadrature, Decomposition] | None:
+    """Return quadrature, and the form of the model, if that has a low rank and can be done so many times in time."""
+    quadrature = Quadrature()
+    if isinstance(model, Polynomial):
+        return None
+    try:
+        form = decompose(model, quadrature.max_rank, quadrature.tol)
+    except ModelError:
+        return None
+    in_time = replace(quadrature, max_nodes=most_nodes(form, model.n, deadline, with_means=with_means, runs=runs))
+    return (in_time, form) if in_time.node_count(form) <= in_time.max_nodes else None
+
+
+def most_nodes(form: Decomposition, n: int, deadline: Deadline, *, with_means: bool, runs: int = 1) -> int:
+    """Return how many nodes a quadrature over ``n`` spins may visit, if it is done so many times."""
     seconds = max(deadline.left, policy.CHEAP_OPERATIONS / clock.OPERATIONS_PER_SECOND)
-    affordable = seconds * clock.OPERATIONS_PER_SECOND / costs.EXACT_TERM / max(n, 1)
-    return int(max(min(most, affordable), 1))
+    has_negative = int((form.values < 0.0).any())
+    one = costs.NODE_SPIN[has_negative] * n + with_means * costs.NODE_PAIR[has_negative] * n**2
+    affordable = seconds * clock.OPERATIONS_PER_SECOND / max(one, 1.0) / runs
+    return int(max(min(Quadrature().max_nodes, affordable), 1))
 
 
 def operations_of_plan(plan: ExactPlan, *, with_means: bool) -> float:

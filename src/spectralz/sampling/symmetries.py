@@ -36,15 +36,22 @@ def symmetric_sets(model: Model) -> list[NDArray[np.bool_]]:
     """Return sets of spins that generate the symmetries of a model, the largest first."""
     if model.higher.number:
         return _of_terms(model)
-    edges, weight = model.edges()
-    edges = edges[weight != 0.0]
-    graph = sp.coo_array((np.ones(len(edges)), edges.T), shape=(model.n, model.n))
-    _, member = connected_components(graph, directed=False)
+    member = _components(model)
     has_field = np.bincount(member, weights=model.field != 0.0) > 0.0
     sizes = np.bincount(member)
     # Spins on their own are drawn anew by every sweep.
     free = [k for k in np.argsort(-sizes, kind="stable") if not has_field[k] and sizes[k] > 1][:MOST_SETS]
     return [member == k for k in free]
+
+
+def _components(model: Model) -> NDArray[np.int64]:
+    """Return the number of each spin's component; pairs that are kept with a weight of 0 connect nothing."""
+    if not model.storage.is_sparse:
+        return model.storage.component_labels()
+    edges, weight = model.edges()
+    edges = edges[weight != 0.0]
+    graph = sp.coo_array((np.ones(len(edges)), edges.T), shape=(model.n, model.n))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 def _of_terms(model: Model) -> list[NDArray[np.bool_]]:
