@@ -291,7 +291,7 @@ def test_graphs_in_all_forms_and_names_of_columns():
     frame = pd.DataFrame(X, columns=list("abcd"))
     chain = [("a", "b"), ("d", "c"), ("b", "c")]
     forms = [chain, nx.Graph(chain), [(0, 1), (1, 2), (2, 3)], np.array([[1, 0], [1, 2], [3, 2]])]
-    forms.append(sz.Ising.from_edges(4, [(0, 1), (1, 2), (2, 3)], 1.0))
+    forms.append(sz.Ising.from_edges(4, [(0, 1), (1, 2), (2, 3)], 1.0, names=list("abcd")))
     fits = [sz.fit(frame, graph=form) for form in forms]
     assert all(parameters(fit).tolist() == parameters(fits[0]).tolist() for fit in fits)
     assert fits[0].model.names == ("a", "b", "c", "d")

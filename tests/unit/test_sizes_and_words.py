@@ -14,7 +14,7 @@ from spectralz.errors import ModelError, OptionError, TooLargeError
 @pytest.mark.parametrize("n", [10**12, 10**30])
 def test_models_that_no_machine_can_hold(n):
     began = time.perf_counter()
-    with pytest.raises(TooLargeError, match=rf"a model of {n} spins needs .*B of memory"):
+    with pytest.raises(TooLargeError, match=rf"a model of {n} spins needs .* GiB of memory"):
         sz.Ising.from_edges(n, [(0, 1)], [1.0])
     with pytest.raises(TooLargeError, match="of memory"):
         sz.Polynomial({(0, 1, 2): 1.0}, n=n)
@@ -28,7 +28,7 @@ def test_cells_too_large_for_a_number(read):
 
 
 def test_a_name_of_a_file_with_a_null_character():
-    with pytest.raises(FileNotFoundError, match="no file can have this name"):
+    with pytest.raises(FileNotFoundError, match="no file can have a null character"):
         sz.read("\x00")
 
 

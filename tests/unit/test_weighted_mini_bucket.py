@@ -434,3 +434,13 @@ def test_results_go_into_json_and_long_work_reports():
     assert [fraction for task, fraction in seen if task == "tightening the bound"] == [6 / 7, 1.0]
     assert max(fraction for task, fraction in seen if task == "trying orders") == 1.0
     json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_digits_do_not_depend_on_where_memory_is():
+    model = sz.generators.complete(12, 0.3, seed=0)
+    rng, found = np.random.default_rng(0), set()
+    for _ in range(40):
+        between = [bytearray(int(size)) for size in rng.integers(1, 5000, 50)]  # moves what comes after it
+        found.add(sz.log_z(model, "wmbe", ibound=10, max_iter=18).upper)
+        del between
+    assert len(found) == 1

@@ -88,10 +88,10 @@ def opened(path: PathOrSource) -> Source:
     """Read a file, or standard input for ``-``, and decompress gzip; a source is returned as it is."""
     if isinstance(path, Source):
         return path
+    if "\0" in str(path):
+        raise FileNotFoundError(errno.ENOENT, "no file can have a null character in its name", repr(path))
     try:
         source = Source(path, _content(path))
-    except ValueError as error:  # a null character in the name
-        raise FileNotFoundError(errno.ENOENT, f"no file can have this name: {error}", repr(path)) from None
     except OSError as error:  # a file that cannot be read to its end is an error that names no file
         name = "standard input" if os.fspath(path) == STANDARD else os.fspath(path)
         raise OSError(error.errno, error.strerror or str(error), error.filename or name) from error

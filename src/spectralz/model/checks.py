@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support.options import bytes_in_words
 from spectralz.errors import ModelError, TooLargeError, shown
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def checked_count(n: Any) -> int:
     if count < 0:
         raise ModelError(f"n is {count}; the number of spins cannot be negative")
     if count * BYTES_PER_SPIN > memory_of_machine():
-        needed, there = bytes_in_words(count * BYTES_PER_SPIN), bytes_in_words(int(memory_of_machine()))
+        needed, there = (f"{size / 2**30:.3g} GiB" for size in (count * BYTES_PER_SPIN, memory_of_machine()))
         raise TooLargeError(f"a model of {shown(count)} spins needs {needed} of memory at least; there are {there}")
     return count
 

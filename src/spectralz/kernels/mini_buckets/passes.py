@@ -472,18 +472,22 @@ def _backwards(
             entries[at] = 1.0
 
         # The belief is divided between both states of the spin.
-        sum_up = sum_down = conditional = 0.0
         for i in range(size):
             belief, ratio = entries[at + i], ratios[first_ratio + i]
             far = abs(ratio)
             rare = exp_minus(far)
             common = 1.0 / (1.0 + rare)
             rare = rare * common if far < LARGEST_RATIO else 0.0
-            conditional += belief * (log1p_exp_minus(far) + far * rare)
             plus[i] = belief * (common if ratio >= 0.0 else rare)
             minus[i] = belief * (rare if ratio >= 0.0 else common)
+        # Loops that write look at addresses before they choose an order of adding; these only read.
+        sum_up = sum_down = conditional = 0.0
+        for i in range(size):
             sum_up += plus[i]
             sum_down += minus[i]
+        for i in range(size):
+            far = abs(ratios[first_ratio + i])
+            conditional += entries[at + i] * log1p_exp_minus(far) + far * min(plus[i], minus[i])
         up[t], down[t], entropy[t] = sum_up, sum_down, conditional
 
         # Each child's table is replaced by its belief: this one, summed over the spins that the child does not have.
