@@ -25,7 +25,7 @@ import spectralz as sz
 from spectralz._support import clock, threads
 from spectralz._support.executors import Lost, as_executor, current_executor, spread, using_executor, worker_count
 from spectralz._support.threads import using_threads
-from spectralz.errors import LostRunsWarning, ModelError, OptionError
+from spectralz.errors import InaccurateWarning, LostRunsWarning, ModelError, OptionError
 from spectralz.sampling import population
 from spectralz.sampling.path import path_to
 from spectralz.sampling.population import Layout, populations
@@ -382,6 +382,18 @@ def test_an_interrupt_keeps_what_is_done_and_cancels_the_rest(interrupt_after):
     assert found.interrupted
     assert found.details["states"] == 600
     assert executor.hanging.cancelled()
+
+
+def test_an_interrupted_sample_has_states_of_the_groups_that_are_done(interrupt_after):
+    executor = Hanging(1)
+    interrupt_after(0.5)
+    with pytest.warns(InaccurateWarning, match="interrupted"):
+        x = sz.sample(MODELS["dense"], 20, "annealing", executor=executor, **OPTIONS)
+    assert x.shape == (20, MODELS["dense"].n)
+    executor = Hanging(0)
+    interrupt_after(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        sz.sample(MODELS["dense"], 20, "annealing", executor=executor, **{**OPTIONS, "runs": 1})
 
 
 def test_an_interrupt_before_anything_is_done_is_one(interrupt_after):

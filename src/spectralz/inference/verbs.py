@@ -272,7 +272,8 @@ def sample(
 
     States from ``exact``, ``quadrature`` and ``low_rank``, which ``auto`` prefers, are independent and follow P(x)
     exactly. States from ``annealing`` do so in the limit of large populations. Those from ``states`` are drawn from the
-    states found.
+    states found. After Ctrl-C ``annealing`` draws from the groups that are done, and warns; without any it raises
+    KeyboardInterrupt, as all other methods do.
 
     Parameters
     ----------
