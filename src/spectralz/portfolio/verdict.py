@@ -140,7 +140,10 @@ def _compared_with_doubtful(chosen: Answer, doubtful: Sequence[Answer], bounds: 
 def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     """Choose if no answer is trusted: the smallest error, with an error bar that is not reliable."""
     deviation = bounds.width / WIDTHS_PER_DEVIATION
-    guesses = [answer for answer in answers if answer.is_within(bounds) and answer.error < math.inf]
+    finite = [answer for answer in answers if answer.error < math.inf]
+    guesses = [answer for answer in finite if answer.is_within(bounds)]
+    if finite and not guesses:
+        return _closest_bound(finite, bounds)
     if not guesses:
         why = "no method gave a usable answer: this is the middle of the proven bounds; raise the budget"
         return _Choice(0.5 * (bounds.lower + bounds.upper), deviation, None, why, {})
@@ -156,6 +159,19 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> _Choice:
     else:
         why += f", widened {DOUBT:g} times"
     return _Choice(chosen.log_z, error, chosen.method, why, {chosen.method: Verdict.CHOSEN})
+
+
+def _closest_bound(outside: Sequence[Answer], bounds: Bounds) -> _Choice:
+    """Choose the proven bound beyond which the closest answer lies, with an error that reaches as far to the inside."""
+
+    def beyond(answer: Answer) -> float:
+        return max(bounds.lower - answer.log_z, answer.log_z - bounds.upper)
+
+    closest = min(outside, key=beyond)
+    log_z = min(max(closest.log_z, bounds.lower), bounds.upper)
+    error = max(closest.error, min(beyond(closest), bounds.width / WIDTHS_PER_DEVIATION))
+    why = f"{_named([closest])} lies outside the proven bounds: this is the bound that is closest to it"
+    return _Choice(log_z, error, None, why, {})
 
 
 def _trial_of(answer: Answer, verdict: Verdict, bounds: Bounds) -> Trial:

@@ -24,7 +24,7 @@ from spectralz.errors import catching_interrupt
 from spectralz.sampling.base_rates import weak_biases
 from spectralz.sampling.bound_parts import bound_parts
 from spectralz.sampling.cells import Cells, as_they_count, row_of, stays
-from spectralz.sampling.evidence import SamplingEvidence, evidence_of
+from spectralz.sampling.evidence import SamplingEvidence, evidence_of, hardly_known
 from spectralz.sampling.path import Path, from_coins, from_subgraph, path_to
 from spectralz.sampling.phases_found import (
     APART,
@@ -39,7 +39,7 @@ from spectralz.sampling.phases_found import (
     search,
 )
 from spectralz.sampling.pilot import FEWEST_POINTS, Pilot, pilot
-from spectralz.sampling.population import Population, joined, layout_of, populations
+from spectralz.sampling.population import GROUPS, Population, joined, layout_of, populations
 from spectralz.sampling.populations import GROUPS as GROUPS_OF_MEANS
 from spectralz.sampling.populations import Run
 from spectralz.sampling.share_out import shares_of
@@ -76,6 +76,8 @@ FIRST_SHARE, LONGEST_SEARCH = 0.25, 0.5
 LEAST_AGAIN = 0.1
 # Seconds of an operation by a clock that has not moved.
 LEAST_PACE = 1e-15
+# Groups are resampled apart: those that hold hardly a family each waste states. There are at least so many groups.
+FAMILIES_PER_GROUP, FEWEST_GROUPS = 8.0, 12
 # Populations may have so many more states than the wanted error asks for.
 AMPLE = 1.3
 
@@ -314,7 +316,8 @@ def layout_for(work: Work, base: Base, operations: float) -> Layout:
     """Return how large a population may be."""
     wanted = AMPLE / max(work.limits.tol**2 * base.pilot.families_per_state, 1e-300)
     size = min(operations / base.cost, work.limits.states, max(wanted, base.pilot.population.size))
-    return layout_of(base.pilot.path.engine, size)
+    groups = size * base.pilot.families_per_state / FAMILIES_PER_GROUP
+    return layout_of(base.pilot.path.engine, size, fewest=int(np.clip(groups, FEWEST_GROUPS, GROUPS)))
 
 
 def _count(work: Work, number: int, layout: Layout) -> Work:
@@ -365,7 +368,6 @@ def look_for_phases(work: Work) -> Work:
     top = max(ordinary.mean_log_z, *(p.population.mean_log_z for p in (work.bases[0].pilot, *work.others)))
     missing = Missing(
         path,
-        len(work.bases[0].pilot.points) * work.bases[0].pilot.sweeps,
         work.cells,
         ordinary,
         [p.population for p in work.others],
@@ -491,8 +493,10 @@ def evidence(work: Work) -> SamplingEvidence:
     sizes = np.bincount(bases, size, minlength=len(work.bases))
     c = work.coefficients[bases] * (size / sizes[bases])[:, None]
     c[0, c.sum(axis=0) <= 0.0] = 1.0  # only after an interrupt
-    sources = (0, *(len(phase.sources) * phase.was_missed for phase in work.found.phases), *(0,) * work.splits)
+    sources = (0, *(len(phase.sources) for phase in work.found.phases), *(0,) * work.splits)
     why = work.found.cut_short or ("" if work.found.was_made else "phases were not looked for")
+    if len(work.bases) > 1:
+        why = why or hardly_known([row for row, k in zip(rows, bases, strict=True) if not k], work.limits.enough)
     if (sizes[work.times > 0.0] == 0.0).any():
         why = "phases were found that are not measured yet"
     return evidence_of(rows, c / c.sum(axis=0), work.sources or sources, work.found.light, why)

@@ -62,6 +62,18 @@ def log_mean(log_z: FloatArray) -> FloatArray:
         return np.asarray(safe + np.log(np.exp(log_z - safe).mean(axis=0)))
 
 
+def hardly_known(ordinary: Sequence[Row], enough: float) -> str:
+    """Return why ordinary populations cannot say that all phases were found; empty if they can.
+
+    In a glass few families reach the model. Each of its valleys then looks like a phase, and those that neither a
+    family nor the search has met count nowhere.
+    """
+    families = sum(float(row.families.sum()) for row in ordinary)
+    if families >= enough:
+        return ""
+    return f"only {families:.3g} ordinary families are left, too few to say that no valley is missed"
+
+
 def evidence_of(
     rows: Sequence[Row],
     coefficients: FloatArray,

@@ -58,12 +58,12 @@ DEVIATIONS, SUREST_CENTER = 2.0, 0.9
 STAYING = 0.5
 # A population misses a phase if it finds less there than the phase's pilot by so many of their joint errors.
 MISSED = 3.0
-# A phase that the population knows, but by few families, is measured too if its pilot finds so many, so many times as
-# many with the same work, and it holds at least this share of Z, as a logarithm.
-FEWEST_BETTER, BETTER, LOG_WORTH_MORE = 10.0, 4.0, -3.5
 # A population has met what holds this share of its weight. Once pilots of so many other valleys found no more than it
 # did, those where it has a few families are known too, or enough if it has missed any.
 MOST_OF_ALL, KNOWN_VALLEYS, FEW_THERE = 0.5, 4, 3.0
+# Once pilots of so many valleys, those that may be heaviest first, have found nothing that the population had missed,
+# the others are taken to be known too: a glass has any number of them.
+MOST_CHECKED = 8
 # States of the pilots of a phase, the relative variance of the weights of a step, and the shares of its fields that the
 # two of them begin from. The first may be wrong by so many nats.
 PILOT_STATES, VARIANCE_OF_PILOTS, SHARES_OF_FIELDS, UNSURE = 128, 0.1, (1.0, 0.3), 1.5
@@ -84,14 +84,6 @@ class Phase:
     log_weight: float
     families: float
     sources: frozenset[str]
-    was_missed: bool = True
-
-    def is_better_than(self, there: There, missing: Missing) -> bool:
-        """Return whether the same work finds many more families there from this phase than by the population."""
-        own = self.families / (self.pilot.population.size * len(self.pilot.points) * self.pilot.sweeps)
-        return self.families >= FEWEST_BETTER and own > BETTER * there.families / (
-            missing.ordinary.size * missing.steps
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +133,8 @@ class Missing:
 
     Attributes
     ----------
-    path, steps
-        The path of the ordinary population, and its sweeps along it; chains are swept at its end.
+    path
+        The path of the ordinary population; chains are swept at its end.
     cells
         The cell of the ordinary population, and the model's images.
     ordinary, others
@@ -161,7 +153,6 @@ class Missing:
     """
 
     path: Path
-    steps: int
     cells: Cells
     ordinary: Population
     others: Sequence[Population]
@@ -195,7 +186,7 @@ def search(missing: Missing, rng: np.random.Generator, parallel: Parallel) -> Se
             done = _tried(done, missing, proposals[begin : begin + TOGETHER], rng, parallel)
             if done.cut_short:
                 return done
-        if number and done.missed == before:
+        if done.missed == before:
             break
     return done
 
@@ -214,7 +205,8 @@ def _tried(
     for times in (0, SHAKES):
         ends = chains(missing.path, x, times, rng, parallel, missing.parts)
         apart = []
-        for k, (states, mean, most) in enumerate(zip(*ends, strict=True)):
+        for k in np.argsort(-ends[2], kind="stable").tolist():
+            states, mean, most = ends[0][k], ends[1][k], float(ends[2][k])
             if not stay_together(states, mean, missing.cells):
                 apart.append(k)
                 continue
@@ -223,6 +215,7 @@ def _tried(
                 return done
         if not apart:
             break
+        apart.sort()
         sources, x = [sources[k] for k in apart], ends[0][apart].reshape(-1, missing.path.n)
     return replace(done, tried=tried)
 
@@ -255,6 +248,8 @@ def _seen(
         return done
     if most < heaviest - missing.light:
         return _without(done, mean, most)
+    if done.checked >= MOST_CHECKED and not done.missed:
+        return replace(done, met=(*done.met, mean))
     if len(done.phases) == missing.most_phases:
         return replace(done, cut_short=f"there are more phases than the {missing.most_phases} that are measured")
     phase = _measured(missing, mean, sources, rng, parallel)
@@ -262,9 +257,6 @@ def _seen(
         return _without(done, mean, phase.log_weight)
     if region.found_by(phase.pilot.population, len(cells.images)).is_missed_by(missing.ordinary, there):
         return replace(done, phases=(*done.phases, phase), missed=done.missed + 1)
-    matters = there.families < missing.enough and phase.log_weight > heaviest + LOG_WORTH_MORE
-    if matters and phase.is_better_than(there, missing):
-        return replace(done, phases=(*done.phases, replace(phase, was_missed=False)))
     return replace(done, met=(*done.met, mean), checked=done.checked + 1)
 
 

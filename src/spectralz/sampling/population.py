@@ -240,14 +240,14 @@ class Layout:
         return self.parts * self.groups * self.each
 
 
-def layout_of(engine: Engine, size: float, groups: int | None = None) -> Layout:
-    """Divide about so many states into ``groups``, or into at least 32 of them.
+def layout_of(engine: Engine, size: float, groups: int | None = None, fewest: int = GROUPS) -> Layout:
+    """Divide about so many states into ``groups``, or into at least ``fewest`` of them.
 
     A part has as many states as are swept together, or more, and at least one group. This does not depend on threads
     and workers, so neither does the answer.
     """
     together = engine.together
-    fewest = groups or GROUPS
+    fewest = groups or fewest
     each = int(max(size // fewest, 2))
     if not engine.takes_threads:  # a device sweeps everything together
         return Layout(1, fewest, each if groups else max(each, together // fewest))

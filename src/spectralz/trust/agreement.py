@@ -12,8 +12,9 @@ import math
 AGREEMENT = 3.0
 # Agreement with a less certain answer is no check: it would agree even if a phase with half of Z were missing.
 LARGEST_CHECKING_ERROR = math.log(2.0) / AGREEMENT
-# An answer may lie outside the proven bounds by up to this many of its errors: 5% of normal errors are larger.
-OUTSIDE_BOUNDS = 2.0
+# An answer may lie outside the proven bounds by as many of its errors. Where a bound is tight, as that of a sum over
+# nearly all of P(x) is, right answers are outside by 2 errors once in 40 times.
+OUTSIDE_BOUNDS = AGREEMENT
 # An error bar that its own method does not trust is widened by this factor, but not beyond the standard deviation of a
 # number uniform between the bounds: their width divided by the second constant. Methods have already included what
 # their runs show. `benchmarks.honesty` lists the bars of untrusted answers relative to their errors.

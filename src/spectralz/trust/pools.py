@@ -19,6 +19,8 @@ FEWEST_HITS = 10.0
 # If the sum over states that runs have met contradicts the runs, these are still trusted up to this distance, with an
 # error that covers it.
 LARGEST_GAP = 0.05
+# Populations whose own log Z is less certain than this confirm no sum: one valley may be missing in both halves.
+LARGEST_ERROR = 1.0
 
 
 def is_measured(share: Share) -> bool:
@@ -59,6 +61,9 @@ def beside_populations(summed: Judgment, judged: Judgment) -> Judgment:
     if gap:
         why = f"{summed.why}; log Z of the populations differs by {gap:.2g}: they have missed states, do not trust"
         return Judgment(summed.log_z, max(summed.std_error, gap), False, why)
+    if judged.std_error > LARGEST_ERROR:
+        why = f"{summed.why}; log Z of the populations is known to {judged.std_error:.2g} only, do not trust"
+        return Judgment(summed.log_z, summed.std_error, False, why)
     if judged.doubt and judged.doubt not in summed.why:
         return Judgment(summed.log_z, summed.std_error, False, f"{summed.why}; {judged.doubt}")
     return summed

@@ -122,7 +122,7 @@ def _missed(path: Path, trip: RoundTrip, deadline: Deadline, crew: Crew, rng: np
     cells = Cells(population.mean()[None] * (len(images) == 1), images, np.zeros(1, dtype=np.int64))
     plain = replace(path, clusters=False)
     missing = Missing(
-        plain, 1, cells, population, [], trip.log_z, limits.enough, limits.light, 1, bound_parts(path.model), affordable
+        plain, cells, population, [], trip.log_z, limits.enough, limits.light, 1, bound_parts(path.model), affordable
     )
     with deadline.in_force():
         found = search(missing, rng, crew.parallel)

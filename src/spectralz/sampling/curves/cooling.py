@@ -32,7 +32,7 @@ from spectralz.sampling.core import (
 from spectralz.sampling.curves.histograms import Kept
 from spectralz.sampling.curves.observables import means_of, sample_of
 from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.evidence import evidence_of
+from spectralz.sampling.evidence import evidence_of, hardly_known
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases_found import (
     FEWEST_HELD,
@@ -339,10 +339,8 @@ def _searched(cooling: Cooling, k: int, share: float) -> Cooling:
     deadline = time_to_search(work, path, share)
     if deadline is None:
         return replace(cooling, searches={**cooling.searches, k: NO_TIME})
-    steps = sum(place <= 1.0 for place in cooling.routes[0].legs[0].points * cooling.betas[-1] / cooling.betas[k])
     missing = Missing(
         path,
-        steps * cooling.routes[0].sweeps,
         cooling.cells[k],
         ordinary,
         [],
@@ -467,16 +465,19 @@ def count_on(cooling: Cooling) -> Cooling:
 
 def evidence_by_temperature(cooling: Cooling) -> list[SamplingEvidence]:
     """Return the evidence on log Z at each temperature."""
-    count = range(len(cooling.betas))
+    work, count = cooling.work, range(len(cooling.betas))
     rows = [[_row(cooling, r, k, population) for r, population in cooling.at(k)] for k in count]
     shares = [coefficients_at(cooling, k) for k in count]
     unmeasured = any(share > 0.0 and not done for share, done in zip(cooling.shares, cooling.counted, strict=True))
-    sources = (0, *(len(phase.sources) * phase.was_missed for phase in cooling.phases))
+    sources = (0, *(len(phase.sources) for phase in cooling.phases))
     evidence = []
     for k in count:
         found = {s: search for s, search in cooling.searches.items() if s >= k}
         why = [search.cut_short for search in found.values()] or [NO_TIME.cut_short]
         words = "phases were found that are not measured yet" if unmeasured else min(why, key=len)
+        if cooling.phases:
+            ordinary = [row for row, (r, _) in zip(rows[k], cooling.at(k), strict=True) if not r]
+            words = words or hardly_known(ordinary, work.limits.enough)
         light = [
             _carried(cooling, phase, k)
             for phase in cooling.light

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Where couplings times the point of the path, sqrt(sum_j J_ij^2) on average, exceed this, it is cold.
 COLD = 0.6
 # Log-odds up to this size keep four digits after the point in single precision.
-LARGEST_LOG_ODDS = 1000.0
+LARGEST_LOG_ODDS = 10_000.0
 
 
 def fits_single_precision(theta: FloatArray, couplings: Couplings, higher: Terms = NO_TERMS) -> bool:
