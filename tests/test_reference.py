@@ -21,7 +21,7 @@ API = ROOT / "docs" / "api"
 HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in (sz, sz.generators, sz.closed_forms, sz.plots)
+    for module in (sz, sz.generators, sz.closed_forms, sz.constraints, sz.plots)
     for name in module.__all__
     if callable(getattr(module, name))
 }
@@ -180,6 +180,7 @@ def test_every_group_has_a_page_with_the_names_of_the_overview():
         "spectralz",
         "spectralz.generators",
         "spectralz.closed_forms",
+        "spectralz.constraints",
         "spectralz.plots",
         "spectralz.errors",
     ):

@@ -2,6 +2,7 @@
 
 from . import (
     closed_forms as closed_forms,
+    constraints as constraints,
     errors as errors,
     generators as generators,
     plots as plots,
@@ -64,6 +65,7 @@ from .model import (
     RBM as RBM,
     Ising as Ising,
     Polynomial as Polynomial,
+    from_tables as from_tables,
 )
 from .parts.sdp.diagonal import (
     DiagonalSDP as DiagonalSDP,

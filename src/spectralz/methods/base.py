@@ -34,6 +34,8 @@ __all__ = ["MarginalOutcome", "Method", "Outcome", "estimated", "has_few_pairs"]
 MOST_SAMPLED_SPINS = 16 * 2**30
 # The methods that take terms of three and more spins.
 TAKING_TERMS = "auto, exact, annealing, states, bp, mf, mbe or wmbe"
+# The methods that take constraints.
+TAKING_CONSTRAINTS = "auto or exact"
 # By default at most this many pairs are listed: with their means, 240 MB.
 MOST_PAIRS = 10_000_000
 
@@ -64,7 +66,8 @@ class Method(ABC):
     result is the same for any number of threads, unless ``works_on_matrices`` says that the time goes into large
     matrices. A method whose runs the workers of an executor can make sets ``spreads_runs = True``. A method that takes
     models with terms of three and more spins (``model.higher``) sets ``takes_terms = True``; the means of these terms
-    follow those of the edges in the ``pair_mean`` of its marginals.
+    follow those of the edges in the ``pair_mean`` of its marginals. One that heeds ``model.constraints`` sets
+    ``takes_constraints = True``.
 
     Attributes
     ----------
@@ -72,8 +75,8 @@ class Method(ABC):
         The short name, a key of :data:`METHODS`.
     gives_marginals, gives_all_pairs, gives_samples
         Whether it gives marginals, those of pairs that are not coupled too, and samples.
-    takes_terms
-        Whether it takes terms of three and more spins.
+    takes_terms, takes_constraints
+        Whether it takes terms of three and more spins, and constraints.
     spreads_runs
         Whether an executor can make its runs.
     removed
@@ -96,6 +99,7 @@ class Method(ABC):
     gives_all_pairs: ClassVar[bool] = False
     gives_samples: ClassVar[bool] = False
     takes_terms: ClassVar[bool] = False
+    takes_constraints: ClassVar[bool] = False
     works_on_matrices: ClassVar[bool] = False
     spreads_runs: ClassVar[bool] = False
     removed: ClassVar[Mapping[str, str]] = {}
@@ -169,7 +173,12 @@ class Method(ABC):
             return self._sample(taken, count, seed)
 
     def _taken(self, model: Model) -> Any:
-        """Return the model if this method takes its terms."""
+        """Return the model if this method takes its terms and constraints."""
+        if model.constraints and not self.takes_constraints:
+            raise OptionError(
+                f"method {self.name!r} takes no constraints, and this model has {len(model.constraints)}; use "
+                f"{TAKING_CONSTRAINTS}, or drop them (model.unconstrained), which makes Z larger"
+            )
         if model.higher.number and not self.takes_terms:
             raise OptionError(
                 f"method {self.name!r} takes pairs of spins only, and this model has terms of up to "

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 from spectralz.model.coupling.base import Coupling, Factors, FloatArray, IntArray, Matrix, SpinArray
 from spectralz.model.coupling.entries import Entries
+from spectralz.model.from_tables import from_tables
 from spectralz.model.ising import Ising
 from spectralz.model.polynomial import Polynomial
 from spectralz.model.rbm import RBM
@@ -23,4 +24,5 @@ __all__ = [
     "Model",
     "Polynomial",
     "SpinArray",
+    "from_tables",
 ]

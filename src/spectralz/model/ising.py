@@ -30,11 +30,13 @@ from spectralz.model.checks import (
     refuse_overflow,
 )
 from spectralz.model.columns import column_names, states_in_order
+from spectralz.model.constraints import NO_CONSTRAINTS, Constraints
 from spectralz.model.coupling.bipartite import Bipartite
-from spectralz.model.coupling.entries import coupling_of, symmetric
+from spectralz.model.coupling.entries import coupling_of, joined, symmetric
 from spectralz.model.coupling.factored import Factored
 from spectralz.model.names import Names, are_default, checked_names, index_of, names_in_short, places_of
 from spectralz.model.pairs import checked_pairs
+from spectralz.model.statements import Statement, placed
 from spectralz.model.values import checked_condition, spins_of
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ class Ising:
     values
         How evidence and states may be written: ``"pm1"``, -1 and +1; or ``"01"`` for models made from 0/1 data, which
         take 0 and 1 as well. The 1 is the spin +1 in both. Answers are in -1 and +1.
+    constraints
+        What states must satisfy to have any weight, by spin index; none at first (:meth:`with_constraints`).
 
     Raises
     ------
@@ -112,6 +116,7 @@ class Ising:
     names: tuple[Hashable, ...] | None
     values: Values
     lost: Lost
+    constraints: Constraints
 
     # numpy must leave arithmetic to this class: np.float64(2) * model is a model, not an array.
     __array_ufunc__ = None
@@ -133,6 +138,7 @@ class Ising:
         names: Names = None,
         values: Values = "pm1",
         lost: Lost = NOTHING_LOST,
+        constraints: Constraints = NO_CONSTRAINTS,
     ) -> None:
         """Keep numbers that make a model, unless they are too large; from here on they are read-only.
 
@@ -143,7 +149,7 @@ class Ising:
         refuse_overflow(field, total, offset)
         field.flags.writeable = False
         storage.freeze()
-        for part, value in zip(fields(self), (field, offset, storage, names, values, lost), strict=True):
+        for part, value in zip(fields(self), (field, offset, storage, names, values, lost, constraints), strict=True):
             object.__setattr__(self, part.name, value)
 
     @classmethod
@@ -392,6 +398,28 @@ class Ising:
         """Return the same model with these names, one per spin; None for none."""
         return self._changed(names=checked_names(names, self.n))
 
+    def with_constraints(self, *constraints: Statement) -> Ising:
+        """Return the model in which states that break one of these constraints have weight zero.
+
+        They are made by :mod:`spectralz.constraints`, and are added to those that the model has.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> model = sz.Ising([0.5, 0.0], names=["a", "b"]).with_constraints(sz.constraints.equal("a", "b"))
+        >>> model
+        Ising(n=2, edges=0, density=0, |A| mean 0 max 0, |field| max 0.5, sparse, 1 constraint, names a, b)
+        >>> model.log_weight([[+1, +1], [+1, -1]]).tolist()
+        [0.5, -inf]
+        """
+        more = placed(constraints, self.index, self.values)
+        return self._changed(constraints=Constraints.of([*self.constraints, *more]))
+
+    @property
+    def unconstrained(self) -> Ising:
+        """The same terms without the constraints, so that every state has weight."""
+        return self._changed(constraints=NO_CONSTRAINTS)
+
     @property
     def is_sparse(self) -> bool:
         """Whether the coupling is a sparse matrix."""
@@ -519,6 +547,8 @@ class Ising:
             )
         X = np.atleast_2d(spins_of(states, self.values)).astype(np.float64)
         values: FloatArray = self.offset + X @ self.field + self.storage.quadratic(X)
+        if self.constraints:
+            values[~self.constraints.hold(X)] = -np.inf
         return values if states.ndim == 2 else values[0]
 
     def absorb_field(self) -> Ising:
@@ -534,6 +564,8 @@ class Ising:
         >>> bool(np.isclose(sz.log_z(model).log_z, whole - np.log(2)))
         True
         """
+        if self.constraints:
+            raise ModelError("absorb_field turns all spins at once, which constraints do not allow; keep the field")
         bordered = self.storage.bordered(self.field / 2.0)
         return self._changed(field=np.zeros(self.n + 1), storage=bordered, names=None)
 
@@ -575,7 +607,17 @@ class Ising:
         terms = [self.offset, *(self.field[index] * value).tolist(), left.constant]
         constant, in_constant = exact_sum(Parts(terms, left.lost))
         lost = self.lost.and_more(left.lost + UNIT_ROUNDOFF * float(np.abs(field).sum()), in_constant)
-        return self._changed(field=field, storage=left.rest, offset=constant, names=self._names_of(kept), lost=lost)
+        place = np.full(self.n, -1)
+        place[kept] = np.arange(len(kept))
+        fixed = dict(zip(index.tolist(), value.astype(int).tolist(), strict=True))
+        return self._changed(
+            field=field,
+            storage=left.rest,
+            offset=constant,
+            names=self._names_of(kept),
+            lost=lost,
+            constraints=self.constraints.given(fixed).renamed(place),
+        )
 
     def evidence(self, spins: Mapping[Any, int]) -> tuple[IntArray, FloatArray]:
         """Return the indices of spins given by name, and their values, checked."""
@@ -585,13 +627,18 @@ class Ising:
         return None if self.names is None else tuple(self.names[i] for i in index)
 
     def submodel(self, spins: ArrayLike) -> Ising:
-        """Return the model of some spins alone, without the offset and the couplings to the others."""
+        """Return the model of some spins alone, without the offset, and the couplings and constraints with others."""
         index = checked_spins(spins, self.n)
         parts = {"field": self.field[index], "storage": self.storage.among(index), "names": self._names_of(index)}
+        if self.constraints:
+            parts["constraints"] = self.constraints.among(index)
         return self._changed(offset=0.0, lost=Lost(self.lost.in_terms), **parts)
 
     def scaled(self, beta: float) -> Ising:
-        """Return the model at inverse temperature ``beta``: every log-weight, offset included, times beta."""
+        """Return the model at inverse temperature ``beta``: every log-weight, offset included, times beta.
+
+        Constraints stay as they are, so that log Z at beta = 0 is the log of the number of states that satisfy them.
+        """
         factor = checked_number(beta, "beta")
         with np.errstate(over="ignore"):
             field, storage, offset = factor * self.field, self.storage.times(factor), factor * self.offset
@@ -618,7 +665,8 @@ class Ising:
             storage = self.storage.plus(other.storage)
             lost = self.lost.and_more(*other.lost).and_more(*_rounding_of(field, storage, offset))
         values: Values = "01" if "01" in (self.values, other.values) else "pm1"
-        return Ising._of(field, storage, offset, names, values, lost)
+        both = Constraints.of([*self.constraints, *other.constraints])
+        return Ising._of(field, storage, offset, names, values, lost, both)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ising):
@@ -635,7 +683,7 @@ class Ising:
 
     @property
     def _comparable(self) -> tuple[Any, ...]:
-        return self.n, self.offset, None if are_default(self.names) else self.names
+        return self.n, self.offset, None if are_default(self.names) else self.names, frozenset(self.constraints)
 
     def components(self) -> list[IntArray]:
         """Return the spins of each connected component, in order of their smallest spin.
@@ -649,14 +697,15 @@ class Ising:
         >>> [spins.tolist() for spins in model.components()]
         [[0, 2], [1], [3]]
         """
-        return self.storage.components()
+        connected = joined(self.storage, self.constraints.pairs) if self.constraints else self.storage
+        return connected.components()
 
     def __repr__(self) -> str:
         field = f"|field| max {float(np.abs(self.field).max(initial=0.0)):.3g}"
         offset = f", offset {self.offset:.6g}" if self.offset else ""
         kept = f", {self.storage.word}" if self.storage.terms is None else ""
         names = "" if self.names is None else f", {names_in_short(self.names)}"
-        return f"Ising(n={self.n}, {self.storage.summary()}, {field}{offset}{kept}{names})"
+        return f"Ising(n={self.n}, {self.storage.summary()}, {field}{offset}{kept}{self.constraints.in_words}{names})"
 
     def _repr_html_(self) -> str:
         from spectralz.show import html
@@ -684,7 +733,8 @@ class Ising:
         edges, J = self.edges()
         pairwise = Ising.from_edges(self.n, edges, J, self.field, constant, self.names)
         more = self.lost.and_more(self.storage.rounding, lost)
-        return Polynomial._of(pairwise._changed(values=self.values, lost=more), NO_TERMS)
+        parts = {"values": self.values, "lost": more, "constraints": self.constraints}
+        return Polynomial._of(pairwise._changed(**parts), NO_TERMS)
 
     def to_dimod(self) -> Any:
         """Return the ``dimod.BinaryQuadraticModel`` of spins whose energy is minus the log-weight (extra ``dimod``).
@@ -751,11 +801,13 @@ class Ising:
             "offset": self.offset,
             "storage": self.storage.word,
             "names": None if self.names is None else list(self.names),
+            **self.constraints.as_entry,
         }
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         # Rebuilding the model keeps the arrays of a copy read-only too.
-        return Ising._of, (self.field, self.storage, self.offset, self.names, self.values, self.lost)
+        parts = (self.field, self.storage, self.offset, self.names, self.values, self.lost, self.constraints)
+        return Ising._of, parts
 
 
 def _rounding_of(field: FloatArray, storage: Coupling, offset: float) -> Lost:

@@ -22,7 +22,7 @@ from spectralz.kernels.error_free import NOTHING, Lost, Parts, exact_sum
 from spectralz.kernels.terms import NO_TERMS, SpinTerms, Terms
 from spectralz.model.checks import as_float_array, checked_count, checked_number, checked_spins, refuse_overflow
 from spectralz.model.columns import column_names, states_in_order
-from spectralz.model.coupling.entries import coupling_of, symmetric
+from spectralz.model.coupling.entries import coupling_of, joined, symmetric
 from spectralz.model.ising import Ising
 from spectralz.model.names import Names, checked_names, index_of, names_in_short, places_of
 from spectralz.model.values import Values, spins_of
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from spectralz.model.constraints import Constraints
     from spectralz.model.coupling.base import Coupling, FloatArray, IntArray
+    from spectralz.model.statements import Statement
 
 # The spins of a term, ascending.
 Scope: TypeAlias = tuple[int, ...]
@@ -257,6 +259,28 @@ class Polynomial:
         """Return the indices of spins given by name, and their values, checked."""
         return self.pairwise.evidence(spins)
 
+    @property
+    def constraints(self) -> Constraints:
+        """What states must satisfy to have any weight."""
+        return self.pairwise.constraints
+
+    @property
+    def unconstrained(self) -> Polynomial:
+        """The same terms without the constraints."""
+        return Polynomial._of(self.pairwise.unconstrained, self.higher)
+
+    def with_constraints(self, *constraints: Statement) -> Polynomial:
+        """Return the model in which states that break one of these constraints have weight zero, as in :class:`Ising`.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> model = sz.Polynomial({(0, 1, 2): 2.0}).with_constraints(sz.constraints.exactly_one([0, 1, 2]))
+        >>> model.log_weight([[-1, -1, 1], [1, 1, -1]]).tolist()
+        [2.0, -inf]
+        """
+        return Polynomial._of(self.pairwise.with_constraints(*constraints), self.higher)
+
     def named(self, names: Iterable[Hashable] | None) -> Polynomial:
         """Return the same model with these names, one per spin; None for none."""
         return Polynomial._of(self.pairwise.named(names), self.higher)
@@ -333,8 +357,7 @@ class Polynomial:
     def components(self) -> list[IntArray]:
         """Return the spins of each connected component, in order of their smallest spin; a term connects its spins."""
         chains = np.column_stack(self.higher.chains())
-        pairs = np.unique(np.concatenate([self.edges()[0], np.sort(chains, axis=1)]), axis=0)
-        return coupling_of(symmetric(self.n, pairs, np.ones(len(pairs)))).components()
+        return joined(self.storage, np.concatenate([chains, self.constraints.pairs])).components()
 
     def scaled(self, beta: float) -> Polynomial:
         """Return the model at inverse temperature ``beta``: every log-weight, offset included, times beta."""
@@ -373,7 +396,7 @@ class Polynomial:
         offset = f", offset {self.offset:.6g}" if self.offset else ""
         names = "" if self.names is None else f", {names_in_short(self.names)}"
         kind = f"terms={len(sizes)}, degree {self.degree}, |c| mean {mean:.3g} max {largest:.3g}"
-        return f"Polynomial(n={self.n}, {kind}{offset}{names})"
+        return f"Polynomial(n={self.n}, {kind}{offset}{self.constraints.in_words}{names})"
 
     def _repr_html_(self) -> str:
         from spectralz.show import html
@@ -396,6 +419,7 @@ class Polynomial:
             "weights": list(terms.values()),
             "offset": self.offset,
             "names": None if self.names is None else list(self.names),
+            **self.constraints.as_entry,
         }
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:

@@ -285,6 +285,10 @@ class RBM:
             return (*range(n), *self.names[n:])
         return self.names
 
+    def with_constraints(self, *constraints: Any) -> RBM:
+        """Refuse: a machine holds its weights alone, and its Ising model takes constraints."""
+        raise ModelError("an RBM holds no constraints; its Ising model does: rbm.to_ising().with_constraints(...)")
+
     def spins_of(self, x: ArrayLike) -> Any:
         """Return the spins, -1 and +1, for values of units."""
         return spins_of(x, self.values, strictly=True)

@@ -99,22 +99,22 @@ def checked_weights(weights: Any, rows: int) -> FloatArray:
 
 
 def checked_condition(
-    spins: Any, index_of: Callable[[Any], int], values: Values = "pm1"
+    spins: Any, index_of: Callable[[Any], int], values: Values = "pm1", what: str = "evidence"
 ) -> tuple[IntArray, FloatArray]:
     """Return the indices of the fixed spins, found by their names, and their values, -1 or +1."""
     if not isinstance(spins, Mapping):
-        raise ModelError(f"evidence is a mapping like {{3: +1, 7: {LOW[values]}}}, got {type(spins).__name__}")
+        raise ModelError(f"{what} is a mapping like {{3: +1, 7: {LOW[values]}}}, got {type(spins).__name__}")
     lows = {LOW[values], -1}
     fixed: dict[int, float] = {}
     written = set()
     for name, value in spins.items():
         i = index_of(name)
         if np.ndim(value) or value not in (*lows, 1):
-            raise ModelError(f"evidence sets spin {name!r} to {value!r}; {SPELLINGS[values]}")
+            raise ModelError(f"{what} sets spin {name!r} to {value!r}; {SPELLINGS[values]}")
         if i in fixed:
-            raise ModelError(f"evidence sets spin {i} twice, as {name!r} the second time; name each spin once")
+            raise ModelError(f"{what} sets spin {i} twice, as {name!r} the second time; name each spin once")
         fixed[i] = 1.0 if value == 1 else -1.0
         written.add(int(value))
     if lows <= written and len(lows) > 1:
-        raise ModelError(f"evidence has both 0 and -1; {SPELLINGS[values]}")
+        raise ModelError(f"{what} has both 0 and -1; {SPELLINGS[values]}")
     return np.array(list(fixed), dtype=np.int64), np.array(list(fixed.values()), dtype=np.float64)

@@ -365,6 +365,14 @@ def symmetric(n: int, pairs: IntArray, weights: FloatArray) -> sp.coo_array[Any]
     return sp.coo_array((np.concatenate([weights, weights]), both), shape=(n, n))
 
 
+def joined(storage: Coupling, pairs: IntArray) -> Coupling:
+    """Return a coupling whose graph is connected like that of ``storage`` with more pairs of spins."""
+    if not len(pairs):
+        return storage
+    every = np.unique(np.sort(np.concatenate([storage.edges()[0], pairs]), axis=1), axis=0)
+    return coupling_of(symmetric(storage.n, every, np.ones(len(every))))
+
+
 def with_kept_zeros(weights: FloatArray) -> FloatArray:
     """Return weights with a tiny number for each zero, which keeps its pair an edge and changes no digit."""
     return np.where(weights == 0.0, KEPT_ZERO, weights)
