@@ -145,14 +145,14 @@ def _finite(value: Any) -> Any:
     Examples
     --------
     >>> _finite({"lower": -math.inf, "rows": [1.5, math.nan]})
-    {'lower': None, 'rows': [1.5, None]}
+    {'lower': '-inf', 'rows': [1.5, None]}
     """
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return None
+        return "-inf" if value == -math.inf else None
     return value
 
 

@@ -24,7 +24,7 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
-from spectralz.parts.outcome import exact_outcome, with_kind_of_means
+from spectralz.parts.outcome import exact_outcome, impossible_outcome, with_kind_of_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -201,6 +201,7 @@ class Exact(Method):
 
     name: ClassVar[str] = "exact"
     takes_terms: ClassVar[bool] = True
+    takes_constraints: ClassVar[bool] = True
 
     def _in_threads(self, model: Model) -> AbstractContextManager[None]:
         # There is no linear algebra here, so its libraries need not be looked up and limited.
@@ -217,8 +218,9 @@ class Exact(Method):
 
         if not isinstance(self.order, str) and len(self.order) != model.n:
             raise OptionError(f"order names {len(self.order)} spins; the model has {model.n}, name each once")
+        model = self._with_tables(model)
         entries = self._max_entries
-        widest = max(model.higher.largest - 1, 0)
+        widest = max([model.higher.largest - 1, 0, *(len(table.scope) - 1 for table in model.constraints)])
         least = widest if 1 << widest > max(entries, self.max_terms) else model.connections.least_width
         if 1 << least > max(entries, self.max_terms):
             return ExactPlan(forest_of([]), (), (), self._refusal(least + 1, least, entries, "at least "), least=least)
@@ -238,7 +240,7 @@ class Exact(Method):
                 trees.append(order[1])
                 continue
             slices = None if order is None else self._slice(order[1], adjacency, entries, search)
-            states = 1 << len(spins) if self.algorithm != "elimination" else math.inf
+            states = 1 << len(spins) if self.algorithm != "elimination" and not model.constraints else math.inf
             if slices is not None and slices.terms < TERMS_PER_STATE * states:
                 sliced.append(slices)
             elif states <= self.max_terms:
@@ -252,6 +254,19 @@ class Exact(Method):
             return plan
         refusal = f"exact needs {plan.terms:.3g} terms and max_terms is {self.max_terms:.3g}; raise max_terms"
         return replace(plan, refusal=refusal)
+
+    def _with_tables(self, model: Model) -> Model:
+        """Return the model with its constraints as tables, if the options suit it."""
+        from spectralz.parts.elimination.constrained import with_tables
+
+        if not model.constraints:
+            return model
+        if self.algorithm == "enumeration":
+            raise OptionError("enumeration lists all states, and this model has constraints; ask for elimination")
+        wide = with_tables(model)
+        if not isinstance(self.order, str) and wide.n > model.n:
+            raise OptionError("order is for models whose constraints have at most four spins, or are tables")
+        return wide
 
     @property
     def _max_entries(self) -> int:
@@ -363,13 +378,17 @@ class Exact(Method):
     def solve_plan(self, model: Model, plan: ExactPlan) -> Outcome:
         """Carry out a plan that has no refusal."""
         from spectralz.kernels.elimination.forward import log_z_of_program
-        from spectralz.kernels.elimination.program import Program
+        from spectralz.parts.elimination.constrained import program_of
         from spectralz.parts.elimination.slices import log_z_of_slices
 
+        if model.constraints.is_impossible:
+            return self._outcome(model, plan, [-math.inf], 0.0)
+        model = self._with_tables(model)
         plan = self._listed_if_quicker(model, plan)
-        program = Program.of_tree(plan.tree, *model.edges(), model.field, model.higher)
-        values = [log_z_of_program(program, reporter_of("eliminating spins"))] if program.steps else []
-        rounding = program.rounding_bound()
+        program = program_of(plan.tree, model)
+        spread = np.zeros(program.steps if model.constraints else 0)
+        values = [log_z_of_program(program, reporter_of("eliminating spins"), spread)] if program.steps else []
+        rounding = program.rounding_bound(spread if len(spread) else None)
         sums = [log_z_of_slices(model, slices, int(self.max_memory)) for slices in plan.sliced]
         sums += [_enumerated(model.submodel(spins), moments=False)[:2] for spins in plan.enumerated]
         for value, lost in sums:
@@ -382,9 +401,13 @@ class Exact(Method):
 
     def solve_marginals_of_plan(self, model: Model, plan: ExactPlan) -> MarginalOutcome:
         """Carry out a plan that has no refusal forwards and back, if there is enough memory for both."""
+        from spectralz.kernels.elimination.forward import refuse_impossible
         from spectralz.kernels.elimination.marginals import marginals_of_program
-        from spectralz.kernels.elimination.program import Program
+        from spectralz.parts.elimination.constrained import program_of
 
+        n = model.n
+        refuse_impossible(-math.inf if model.constraints.is_impossible else 0.0)
+        model = self._with_tables(model)
         plan = self._listed_if_quicker(model, plan)
         if plan.segments.memory > int(self.max_memory):
             raise TooLargeError(
@@ -393,10 +416,11 @@ class Exact(Method):
                 "Raise max_memory"
             )
         edges, J = model.edges()
-        program = Program.of_tree(plan.tree, edges, J, model.field, model.higher)
+        program = program_of(plan.tree, model)
+        spread = np.zeros(program.steps if model.constraints else 0)
         tell = reporter_of("eliminating spins, forwards and back")
-        sums = marginals_of_program(program, plan.segments, model.n, len(edges), tell, model.higher.number)
-        values, rounding = [sums.log_z], program.rounding_bound()
+        sums = marginals_of_program(program, plan.segments, model.n, len(edges), tell, model.higher.number, spread)
+        values, rounding = [sums.log_z], program.rounding_bound(spread if len(spread) else None)
         up, down, pair_mean = sums.up, sums.down, sums.pair_mean
         for slices in plan.sliced:
             means, lost = self._means_of_slices(model, slices)
@@ -415,10 +439,12 @@ class Exact(Method):
             pair_mean[inside] = pairs[j[inside], i[inside]]
             first = model.higher.spin[model.higher.start[:-1]]
             pair_mean[len(edges) + np.flatnonzero(local[first] >= 0)] = products
+        refuse_impossible(min(values))
         outcome = self._outcome(model, plan, values, rounding)
         # Log-weights with an error of at most r change a mean by at most 2 r, and every digit if they are huge.
         outcome, kind = with_kind_of_means(outcome, 2.0 * (rounding + model.rounding_of_terms))
-        return MarginalOutcome(np.column_stack([down, up]), up - down, pair_mean, kind, outcome).within_limits()
+        mean, probability = up[:n] - down[:n], np.column_stack([down, up])[:n]
+        return MarginalOutcome(probability, mean, pair_mean, kind, outcome).within_limits()
 
     def _listed_if_quicker(self, model: Model, plan: ExactPlan) -> ExactPlan:
         """Return a plan that lists the states of a model with higher terms, if its tables are hardly fewer.
@@ -427,7 +453,7 @@ class Exact(Method):
         """
         from spectralz.kernels.elimination.tree import forest_of
 
-        is_free = self.algorithm == "auto" and self.order == "best" and model.higher.number > 0
+        is_free = self.algorithm == "auto" and self.order == "best" and model.higher.number and not model.constraints
         if not is_free or plan.tree.terms < TERMS_PER_STATE * 2.0**model.n:
             return plan
         return ExactPlan(forest_of([]), (list(range(model.n)),), ())
@@ -473,27 +499,37 @@ class Exact(Method):
 
     def sample_plan(self, model: Model, plan: ExactPlan, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Draw states by a plan that `refuses_samples` does not refuse."""
-        from spectralz.kernels.elimination.forward import sample_program
-        from spectralz.kernels.elimination.program import Program
+        from spectralz.kernels.elimination.forward import refuse_impossible, sample_program
+        from spectralz.parts.elimination.constrained import program_of
 
-        program = Program.of_tree(plan.tree, *model.edges(), model.field, model.higher)
+        n = model.n
+        refuse_impossible(-math.inf if model.constraints.is_impossible else 0.0)
+        model = self._with_tables(model)
+        program = program_of(plan.tree, model)
         if program.rounding_bound() + model.rounding_of_terms > LARGEST_SAMPLING_ERROR:
             raise TooLargeError("the weights are so large that rounding would decide the states; scale the model down")
-        return sample_program(program, model.n, size, rng, reporter_of("eliminating spins"))
+        return sample_program(program, model.n, size, rng, reporter_of("eliminating spins"))[:, :n]
 
     def heaviest_of_plan(self, model: Model, plan: ExactPlan, count: int) -> tuple[NDArray[np.int8], float, float]:
         """Return the heaviest states, by a plan that `refuses_samples` does not refuse.
 
-        Beside them: the largest log-weight, without constants, and a bound on its rounding error.
+        Beside them: the largest log-weight, without constants, and a bound on its rounding error. Without any state
+        that is allowed, it is minus infinity.
         """
         from spectralz.kernels.elimination.maxima import heaviest_states
-        from spectralz.kernels.elimination.program import Program
+        from spectralz.parts.elimination.constrained import program_of
 
-        program = Program.of_tree(plan.tree, *model.edges(), model.field, model.higher)
+        n = model.n
+        if model.constraints.is_impossible:
+            return np.zeros((0, n), dtype=np.int8), -math.inf, 0.0
+        model = self._with_tables(model)
+        program = program_of(plan.tree, model)
         states, largest = heaviest_states(program, model.n, count, reporter_of("eliminating spins"))
-        return states, largest, program.rounding_bound()
+        return states[:, :n], largest, program.rounding_bound()
 
     def _outcome(self, model: Model, plan: ExactPlan, values: Sequence[float], rounding: float) -> Outcome:
+        if -math.inf in values:
+            return impossible_outcome(f"exact: {plan.describe()}")
         log_z = math.fsum([*values, model.constant])
         # Each part is a rounded number, and so is their sum.
         rounding += 2.0 * UNIT_ROUNDOFF * (abs(log_z) + math.fsum(map(abs, values))) + model.rounding

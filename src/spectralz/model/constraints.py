@@ -304,6 +304,17 @@ class Constraints(tuple[Constraint, ...]):
         chains = [pair for constraint in self for pair in itertools.pairwise(constraint.scope)]
         return np.array(chains, dtype=np.int64).reshape(-1, 2)
 
+    @property
+    def cliques(self) -> IntArray:
+        """All pairs of spins that share a constraint, or neighbors among them if it has more than 16, k x 2."""
+        found = [np.empty((0, 2), dtype=np.int64)]
+        for constraint in self:
+            scope = np.array(constraint.scope, dtype=np.int64)
+            k = np.arange(len(scope) - 1)
+            i, j = np.triu_indices(len(scope), 1) if len(scope) <= MOST_TABLE_SPINS else (k, k + 1)
+            found.append(np.stack([scope[i], scope[j]], axis=1))
+        return np.concatenate(found)
+
     def hold(self, states: NDArray[Any]) -> NDArray[np.bool_]:
         """Say for each state of -1 and +1, one per row, whether it satisfies all of them."""
         all_hold = np.ones(len(states), dtype=np.bool_)

@@ -466,18 +466,18 @@ class Ising:
 
     @property
     def graph(self) -> IntArray:
-        """The pairs of spins that are coupled, m x 2, i < j, in order."""
-        return self.edges()[0]
+        """The pairs of spins that are coupled or share a constraint, m x 2, i < j, in order."""
+        return self.connections.edges()[0]
 
     @property
     def pair_count(self) -> int:
-        """Number of coupled pairs."""
-        return self.edge_count
+        """Number of pairs that are coupled or share a constraint, or somewhat more."""
+        return self.edge_count + (len(self.constraints.cliques) if self.constraints else 0)
 
     @property
     def connections(self) -> Coupling:
-        """A coupling with the same graph: the model's own."""
-        return self.storage
+        """A coupling with the same graph: the model's own if it has no constraints."""
+        return joined(self.storage, self.constraints.cliques) if self.constraints else self.storage
 
     @property
     def constant(self) -> float:

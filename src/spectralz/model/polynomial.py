@@ -203,7 +203,7 @@ class Polynomial:
     @property
     def pair_count(self) -> int:
         """Number of pairs of spins that share a term, or somewhat more; without making a list of them."""
-        return self.edge_count + self.higher.pair_count
+        return self.pairwise.pair_count + self.higher.pair_count
 
     @cached_property
     def terms_by_spin(self) -> SpinTerms:
@@ -212,19 +212,19 @@ class Polynomial:
 
     @cached_property
     def graph(self) -> IntArray:
-        """All pairs of spins that share a term, m x 2, i < j, in order."""
+        """All pairs of spins that share a term or a constraint, m x 2, i < j, in order."""
         if self.pair_count > MOST_PAIRS:
             raise TooLargeError(
                 f"the terms connect about {self.pair_count:.2g} pairs of spins, the widest has {self.higher.largest} "
                 f"spins; tables and lists of neighbors are for at most {MOST_PAIRS:.0e} pairs: ask for annealing"
             )
-        pairs = np.concatenate([self.edges()[0], self.higher.all_pairs()[0]])
+        pairs = np.concatenate([self.pairwise.graph, self.higher.all_pairs()[0]])
         codes = np.unique(pairs[:, 0] * self.n + pairs[:, 1])  # sorted much faster than pairs
         return np.stack(np.divmod(codes, max(self.n, 1)), axis=1)
 
     @cached_property
     def connections(self) -> Coupling:
-        """A coupling with the same graph: all pairs of spins that share a term."""
+        """A coupling with the same graph: all pairs of spins that share a term or a constraint."""
         return coupling_of(symmetric(self.n, self.graph, np.ones(len(self.graph))))
 
     @property

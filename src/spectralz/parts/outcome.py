@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +128,13 @@ def exact_outcome(log_z: float, rounding: float, words: str, **others: Any) -> O
     )
 
 
+def impossible_outcome(words: str = "exact") -> Outcome:
+    """Return the log Z of a model whose constraints no state satisfies: minus infinity."""
+    zero = -math.inf
+    status = Status(f"{words}; no state satisfies the constraints, so Z is 0")
+    return Outcome(log_z=zero, kind=Kind.EXACT, status=status, lower=zero, upper=zero, details={"rounding": 0.0})
+
+
 def saying(outcome: Outcome, words: str, **changes: Any) -> Outcome:
     """Return an outcome whose status goes on with these words; it has not converged if it is no longer trusted."""
     converged = outcome.status.converged and changes.get("trusted", True)
@@ -137,7 +145,7 @@ def with_proven_kind(outcome: Outcome) -> Outcome:
     """Return an outcome that is called exact only if its own enclosure is narrow; with cancellation it may not be."""
     if outcome.kind is not Kind.EXACT or outcome.lower is None or outcome.upper is None:
         return outcome
-    error = (outcome.upper - outcome.lower) / 2.0
+    error = (outcome.upper - outcome.lower) / 2.0 if outcome.upper > outcome.lower else 0.0  # both may be -inf
     if error <= EXACT_WIDTH * max(1.0, abs(outcome.log_z)):
         return outcome
     words = f"; the weights are so large that rounding may change log Z by {error:.1g}"

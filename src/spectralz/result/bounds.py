@@ -97,7 +97,8 @@ class Bounds(Shown):
     interval_status: str = ""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper):
+        is_zero = self.lower == self.upper == -math.inf
+        if not (is_zero or (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper)):
             raise SolverError(
                 f"{self.lower_method} proved log Z >= {self.lower} and {self.upper_method} log Z <= {self.upper}; "
                 "please report this model as a bug"

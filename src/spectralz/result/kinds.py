@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -179,7 +180,10 @@ def entries(result: object, names: str) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Turn results, numpy scalars, arrays and mappings into plain Python values that JSON can hold."""
+    """Turn results, numpy scalars, arrays and mappings into plain Python values that JSON can hold.
+
+    Minus infinity, the log of zero, becomes a text.
+    """
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -187,5 +191,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist() if value.dtype.kind in "biuf" else plain(value.tolist())
+        is_finite = value.dtype.kind in "biu" or (value.dtype.kind == "f" and not np.any(value == -math.inf))
+        return value.tolist() if is_finite else plain(value.tolist())
+    if isinstance(value, float) and value == -math.inf:
+        return "-inf"
     return value if isinstance(value, int | float | bool | None) else str(value)

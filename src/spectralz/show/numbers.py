@@ -165,12 +165,14 @@ def counted(number: int, noun: str) -> str:
 def _telling_digits(bounds: list[float]) -> int:
     """Return the number of digits that distinguish the bounds."""
     width = max(bounds, default=0.0) - min(bounds, default=0.0)
-    if width == 0.0:
+    if not width > 0.0:  # nor if both are minus infinity
         return DIGITS
     shared = math.log10(max(map(abs, bounds)) / width)
     return min(max(math.ceil(shared) + 3, DIGITS), ALL_DIGITS)
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
+    if math.isinf(value):
+        return f"{value:g}"
     rounded = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
     return f"{rounded:f}" if SMALL < abs(value) < LARGE else f"{rounded.normalize()}"

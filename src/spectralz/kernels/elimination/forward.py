@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
+from spectralz.errors import ModelError
 from spectralz.kernels.elimination.leaves import Leaves, count_alike, fill_together
-from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block, sign_of
+from spectralz.kernels.elimination.tables import (
+    BLOCK_BITS,
+    EXCLUDED,
+    LEAST,
+    Block,
+    Tables,
+    compressed,
+    fill_block,
+    sign_of,
+)
 from spectralz.kernels.logsum import log_add_exp
 from spectralz.kernels.sums import add
 
@@ -29,17 +39,27 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.tree import EliminationTree
 
 SAMPLES_AT_A_TIME = 1024
+NO_SPREAD = np.empty(0)
 
 
-def log_z_of_program(program: Program, report: Report) -> float:
-    """Run all steps and return log Z, with memory for ``program.peak`` table entries."""
-    tables = Tables(np.empty(program.peak), np.zeros(program.steps, dtype=np.int64))
+def log_z_of_program(program: Program, report: Report, spread: FloatArray = NO_SPREAD) -> float:
+    """Run all steps and return log Z, with memory for ``program.peak`` table entries.
+
+    ``spread`` is filled with the largest entry of each step's table if it has a place for each.
+    """
+    tables = Tables(np.empty(program.peak), np.zeros(program.steps, dtype=np.int64), spread)
     total = np.zeros(2)
     steps, block, run = program.for_kernels(), Block.of(program), forward_of(program)
     for begin, end in program.runs(0, program.steps):
         run(steps, begin, end, tables, int(program.heights[begin]), False, total, block)
         report(end / program.steps)
-    return float(total[0] + total[1])
+    return log_or_zero(total)
+
+
+def log_or_zero(total: FloatArray) -> float:
+    """Return a sum of shifts, minus infinity if it is that of excluded states."""
+    log_z = float(total[0] + total[1])
+    return log_z if log_z > LEAST else -np.inf
 
 
 def forward_of(program: Program) -> Callable[..., int]:
@@ -94,9 +114,11 @@ def forward_with_leaves(
 @inner
 def _placed(steps: Steps, t: int, tables: Tables, top: int, keep: bool) -> int:
     """Give the table just written above the stack its place: its own, its sister's, or none; return the new top."""
-    arena, where = tables
+    arena, where, spread = tables
     size = 1 << steps.width[t]
     first = steps.child_start[t]
+    if len(spread):
+        spread[t] = _largest(arena[top : top + size])
     base = top if keep or first == steps.child_start[t + 1] else where[steps.child_slot[first]]
     if size == 1:
         return base
@@ -113,12 +135,25 @@ def _placed(steps: Steps, t: int, tables: Tables, top: int, keep: bool) -> int:
 
 
 @inner
+def _largest(table: FloatArray) -> float:
+    """Return the largest absolute entry of a table, without those of excluded states."""
+    largest = 0.0
+    for i in range(len(table)):
+        if table[i] > LEAST:
+            largest = max(largest, abs(table[i]))
+    return largest
+
+
+@inner
 def fill(steps: Steps, t: int, out: FloatArray, tables: Tables, block: Block, by_maxima: bool) -> float:
-    """Write the table of one step, of sums or of maxima, shifted to begin with 0; return the shift."""
+    """Write the table of one step, of sums or of maxima, shifted to begin with 0; return the shift.
+
+    Excluded states stay so, and the first entry that is not excluded is 0. Without any, the shift is theirs.
+    """
     width = steps.width[t]
     low = width if width < BLOCK_BITS else BLOCK_BITS
     size = 1 << low
-    shift = 0.0
+    shift = EXCLUDED
     for number in range(1 << (width - low)):
         fill_block(steps, t, number, low, tables, block)
         # In place: here the compiler sees that no index is negative, and vectorizes the loops.
@@ -128,12 +163,20 @@ def fill(steps: Steps, t: int, out: FloatArray, tables: Tables, block: Block, by
         else:
             for i in range(size):
                 block.plus[i] = log_add_exp(block.plus[i], block.minus[i])
-        if number == 0:
-            shift = block.plus[0]
+        k = 0
+        while shift <= LEAST and k < size:
+            shift = block.plus[k] if block.plus[k] > LEAST else EXCLUDED
+            k += 1
         part = out[number * size : (number + 1) * size]
         for i in range(size):
-            part[i] = block.plus[i] - shift
+            part[i] = block.plus[i] - shift if block.plus[i] > LEAST else EXCLUDED
     return shift
+
+
+def refuse_impossible(log_z: float) -> None:
+    """Refuse to give states, or their means, if there are none."""
+    if log_z == -np.inf:
+        raise ModelError("no state satisfies the constraints: there is none to draw, and there are no means")
 
 
 def sampling_entries(tree: EliminationTree) -> int:
@@ -146,12 +189,13 @@ def sample_program(program: Program, n: int, size: int, rng: np.random.Generator
 
     Spins that the program does not eliminate are left 0.
     """
-    tables = Tables(np.empty(program.entries(0, program.steps)), np.zeros(program.steps, dtype=np.int64))
-    top = 0
+    tables = Tables(np.empty(program.entries(0, program.steps)), np.zeros(program.steps, dtype=np.int64), NO_SPREAD)
+    top, total = 0, np.zeros(2)
     steps, block, run = program.for_kernels(), Block.of(program), forward_of(program)
     for begin, end in program.runs(0, program.steps):
-        top = run(steps, begin, end, tables, top, True, np.zeros(2), block)
+        top = run(steps, begin, end, tables, top, True, total, block)
         report(end / program.steps)
+    refuse_impossible(log_or_zero(total))
     x = np.zeros((size, n), dtype=np.int8)
     for begin in range(0, size, SAMPLES_AT_A_TIME):
         rows = x[begin : begin + SAMPLES_AT_A_TIME]
@@ -169,13 +213,14 @@ def _draw(
         for t in range(len(spin) - 1, -1, -1):
             difference = difference_of(steps, t, separator[start[t] : start[t + 1]], tables, x[row])
             up = random[row, t] * (1.0 + np.exp(-difference if difference > -700.0 else 700.0)) < 1.0
+            up = up and difference > LEAST
             x[row, spin[t]] = 1 if up else -1
 
 
 @inner
 def difference_of(steps: Steps, t: int, separator: IntArray, tables: Tables, x: SpinArray) -> float:
     """Return by how much the log-weights of the two states of a step's spin differ, given those of its separator."""
-    arena, where = tables
+    arena, where, _ = tables
     state = 0
     for k in range(len(separator)):
         if x[separator[k]] > 0:
@@ -188,4 +233,7 @@ def difference_of(steps: Steps, t: int, separator: IntArray, tables: Tables, x: 
     for k in range(steps.child_start[t], steps.child_start[t + 1]):
         at = where[steps.child_slot[k]] + 2 * compressed(state, steps.child_mask[k])
         difference += arena[at + 1] - arena[at]
+    for k in range(steps.table_start[t], steps.table_start[t + 1]):
+        at = steps.table_at[k] + 2 * compressed(state, steps.table_mask[k])
+        difference += steps.table_entry[at + 1] - steps.table_entry[at]
     return difference

@@ -54,7 +54,7 @@ def count_alike(steps: Steps, t: int, end: int) -> int:
     count = 1
     if steps.width[t] < LOW_BITS or steps.child_start[t + 1] > steps.child_start[t]:
         return count
-    if steps.term_start[t + 1] > steps.term_start[t]:
+    if steps.term_start[t + 1] > steps.term_start[t] or len(steps.table_entry):
         return count
     while (
         count < TOGETHER

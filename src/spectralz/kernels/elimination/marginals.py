@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled
-from spectralz.kernels.elimination.forward import forward_of
-from spectralz.kernels.elimination.tables import BLOCK_BITS, Block, Tables, compressed, fill_block, sign_of
+from spectralz.kernels.elimination.forward import NO_SPREAD, forward_of, log_or_zero
+from spectralz.kernels.elimination.tables import BLOCK_BITS, LEAST, Block, Tables, compressed, fill_block, sign_of
 from spectralz.kernels.logsum import exp_minus
 
 if TYPE_CHECKING:
@@ -45,9 +45,18 @@ class Marginals(NamedTuple):
 
 
 def marginals_of_program(
-    program: Program, segments: Segments, n: int, edge_count: int, report: Report, term_count: int = 0
+    program: Program,
+    segments: Segments,
+    n: int,
+    edge_count: int,
+    report: Report,
+    term_count: int = 0,
+    spread: FloatArray = NO_SPREAD,
 ) -> ProgramMarginals:
-    """Run all steps forwards, then backwards; return log Z and the marginals of the program's spins and edges."""
+    """Run all steps forwards, then backwards; return log Z and the marginals of the program's spins and edges.
+
+    ``spread`` as in :func:`log_z_of_program`. If no state is allowed, log Z is minus infinity and there are no means.
+    """
     spans = list(zip(segments.bounds, segments.bounds[1:], strict=False))
     # The position of each table on the stack; once written it never moves.
     on_stack = np.zeros(program.steps, dtype=np.int64)
@@ -58,11 +67,14 @@ def marginals_of_program(
     for begin, end in spans:
         remembered.append(arena[: program.heights[begin]].copy())
         for a, b in program.runs(begin, end):
-            run(steps, a, b, Tables(arena, on_stack), int(program.heights[a]), False, total, block)
+            run(steps, a, b, Tables(arena, on_stack, spread), int(program.heights[a]), False, total, block)
             report(b / program.steps / 3)
     del arena
 
+    log_z = log_or_zero(total)
     up, down, pair_mean = np.zeros(n), np.zeros(n), np.zeros(edge_count + term_count)
+    if log_z == -np.inf:
+        return ProgramMarginals(log_z, up, down, pair_mean)
     marginals = Marginals(program.spin, program.pair_edge, edge_count + program.term_index, up, down, pair_mean)
     derivative = np.empty(0)  # of log Z by the entries of the stack, which is empty at the end
     for begin, end in reversed(spans):
@@ -72,7 +84,7 @@ def marginals_of_program(
         arena = np.empty(top + program.entries(begin, end))
         arena[:top] = stack
         where = on_stack.copy()
-        tables = Tables(arena, where)
+        tables = Tables(arena, where, NO_SPREAD)
         for a, b in program.runs(begin, end):
             top = run(steps, a, b, tables, top, True, np.zeros(2), block)
         report((1 + 2 * done) / 3)
@@ -88,7 +100,7 @@ def marginals_of_program(
     whole = up[program.spin] + down[program.spin]
     up[program.spin] /= whole
     down[program.spin] /= whole
-    return ProgramMarginals(float(total[0] + total[1]), up, down, pair_mean)
+    return ProgramMarginals(log_z, up, down, pair_mean)
 
 
 def _live_slots(program: Program, end: int) -> IntArray:
@@ -121,7 +133,8 @@ def backward(
             at = tables.where[steps.slot[t]] + number * size
             for i in range(size):
                 probability = bar[at + i] if width else 1.0
-                e = exp_minus(abs(plus[i] - minus[i]))
+                gap = abs(plus[i] - minus[i])
+                e = exp_minus(gap) if gap < -LEAST else 0.0
                 likely = probability / (1.0 + e)
                 unlikely = e * likely
                 is_up = plus[i] > minus[i]

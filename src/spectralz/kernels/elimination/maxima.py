@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled
-from spectralz.kernels.elimination.forward import difference_of, fill
-from spectralz.kernels.elimination.tables import Block, Tables
+from spectralz.kernels.elimination.forward import NO_SPREAD, difference_of, fill, log_or_zero
+from spectralz.kernels.elimination.tables import LEAST, Block, Tables
 from spectralz.kernels.sums import add
 
 if TYPE_CHECKING:
@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 def heaviest_states(program: Program, n: int, count: int, report: Report) -> tuple[SpinArray, float]:
     """Return the ``count`` heaviest states, or all if there are fewer, the heaviest first, and its log-weight.
 
-    Spins that the program does not eliminate are left 0.
+    Spins that the program does not eliminate are left 0. Without any state, the log-weight is minus infinity.
     """
-    tables = Tables(np.empty(program.entries(0, program.steps)), np.zeros(program.steps, dtype=np.int64))
+    tables = Tables(np.empty(program.entries(0, program.steps)), np.zeros(program.steps, dtype=np.int64), NO_SPREAD)
     steps, block, top = program.for_kernels(), Block.of(program), 0
     largest = np.zeros(2)
     for begin, end in program.runs(0, program.steps):
         top = _forward(steps, begin, end, tables, top, largest, block)
         report(end / program.steps)
+    if log_or_zero(largest) == -np.inf:
+        return np.zeros((0, n), dtype=np.int8), -np.inf
     backwards = steps, program.spin, program.separator_start, program.separator_spin, tables
     x, losses = np.zeros((count, n), dtype=np.int8), np.empty(program.steps)
     # Other choices that were seen: what they lose, which state they leave, and at which step.
@@ -51,6 +53,8 @@ def heaviest_states(program: Program, n: int, count: int, report: Report) -> tup
         _complete(*backwards, step, x[found], losses)
         wanted = count - found - 1
         for t in np.argsort(losses[:step], kind="stable")[:wanted].tolist():
+            if losses[t] > -LEAST:  # an excluded state, like all that follow
+                break
             heapq.heappush(seen, (loss + float(losses[t]), found, t))
         found += 1
     return x[:found], float(largest[0] + largest[1])
@@ -59,7 +63,7 @@ def heaviest_states(program: Program, n: int, count: int, report: Report) -> tup
 @compiled
 def _forward(steps: Steps, begin: int, end: int, tables: Tables, top: int, largest: FloatArray, block: Block) -> int:
     """Run steps begin to end above the tables so far, all of which are kept; return the new top."""
-    arena, where = tables
+    arena, where, _ = tables
     for t in range(begin, end):
         size = 1 << steps.width[t]
         shift = fill(steps, t, arena[top : top + size], tables, block, True)

@@ -14,22 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.elimination.tables import EXCLUDED
 from spectralz.kernels.forest import runs
 from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
-    from spectralz.kernels.arrays import FloatArray, IntArray
+    from collections.abc import Sequence
+
+    from spectralz.kernels.arrays import BoolArray, FloatArray, IntArray
     from spectralz.kernels.elimination.tree import EliminationTree
 
 # Progress is reported, and an interrupt noticed, after about this many table entries (a tenth of a second).
 ENTRIES_PER_REPORT = 1 << 24
 
 Report = Callable[[float], None]
+# The spins of a constraint, and which of their states it allows: one axis per spin, index 1 for +1.
+Allowed: TypeAlias = "tuple[tuple[int, ...], BoolArray]"
 
 
 class Steps(NamedTuple):
@@ -47,6 +52,10 @@ class Steps(NamedTuple):
     term_start: IntArray
     term_mask: IntArray
     term_weight: FloatArray
+    table_start: IntArray
+    table_mask: IntArray
+    table_at: IntArray
+    table_entry: FloatArray
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,11 @@ class Program:
     term_weight: FloatArray
     term_index: IntArray  # which of these terms of the model it is
     term_end: IntArray  # which step eliminates the last of its spins
+    table_start: IntArray  # tables of constraints
+    table_mask: IntArray  # where the other spins stand in the separator
+    table_at: IntArray  # where its entries begin
+    table_entry: FloatArray  # 0 for an allowed state, EXCLUDED for others
+    table_outside: tuple[tuple[int, ...], ...]  # its spins that are not eliminated, the highest bits of its states
     separator_start: IntArray
     separator_spin: IntArray  # the spins of each step's separator, bit 0 first
     heights: IntArray  # of the stack, before each step and after the last
@@ -77,11 +91,18 @@ class Program:
 
     @classmethod
     def of_tree(
-        cls, tree: EliminationTree, edges: IntArray, weights: FloatArray, field: FloatArray, higher: Terms = NO_TERMS
+        cls,
+        tree: EliminationTree,
+        edges: IntArray,
+        weights: FloatArray,
+        field: FloatArray,
+        higher: Terms = NO_TERMS,
+        allowed: Sequence[Allowed] = (),
     ) -> Program:
         """Lay out a tree's steps with the weights ``J`` of the edges, the fields, and the terms of more spins.
 
-        Of a term that has spins outside of the tree, the others are left.
+        Of a term that has spins outside of the tree, the others are left. ``allowed`` are the tables of constraints,
+        each with its spins; those without a spin of the tree are left out.
         """
         steps = len(tree.order)
         rank = np.full(len(field), -1, dtype=np.int64)
@@ -107,6 +128,7 @@ class Program:
             child_start.append(len(child_slot))
         edge_index = np.array(pair_edge, dtype=np.int64)
         terms = _TermSteps.of(tree, rank, higher)
+        tables = _TableSteps.of(tree, rank, allowed)
         return cls(
             spin=np.array(tree.order, dtype=np.int64),
             field=field[tree.order].astype(np.float64),
@@ -125,6 +147,7 @@ class Program:
             term_weight=higher.weight[terms.which],
             term_index=terms.which,
             term_end=terms.end,
+            **{f"table_{name}": value for name, value in tables._asdict().items()},
             separator_start=np.cumsum([0, *(len(separator) for separator in tree.separators)]),
             separator_spin=np.array([v for separator in tree.separators for v in separator], dtype=np.int64),
             heights=np.array(tree.stack_heights(), dtype=np.int64),
@@ -151,16 +174,18 @@ class Program:
         has_place = self.slot[begin:end] == np.arange(begin, end)
         return int(sizes[has_place].sum() + sizes.max(initial=0))
 
-    def rounding_bound(self) -> float:
+    def rounding_bound(self, spread: FloatArray | None = None) -> float:
         """Bound the rounding error of log Z.
 
         Log-sum-exp is non-expansive, so errors only add up. A step with d pairs and c children makes d + c + 4
         roundings of numbers no larger than its own weights, log 2 and its children's tables; one without children makes
         up to 24 more, if its spin is summed out together with 15 others (``leaves.py``). A table's entries differ from
         the first one by at most twice the weights |J| that join its separator to the eliminated spins; they are rounded
-        once more where a table is added to another.
+        once more where a table is added to another. With constraints, states of the separator may allow different
+        states of all that was eliminated: then entries differ by all of its weights, and by the log of the number of
+        its states; or by what ``spread``, the largest entry of each table, says.
         """
-        return 1.01 * UNIT_ROUNDOFF * _rounding_units(self)
+        return 1.01 * UNIT_ROUNDOFF * _rounding_units(self, spread)
 
 
 class _TermSteps(NamedTuple):
@@ -186,7 +211,40 @@ class _TermSteps(NamedTuple):
         return cls(start, *(np.ascontiguousarray(array) for array in (mask, which, end)))
 
 
-def _rounding_units(program: Program) -> float:
+class _TableSteps(NamedTuple):
+    """At which step the table of each constraint is taken in; as in :class:`Program`, where ``table_`` is before it."""
+
+    start: IntArray
+    mask: IntArray
+    at: IntArray
+    entry: FloatArray
+    outside: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, tree: EliminationTree, rank: IntArray, allowed: Sequence[Allowed]) -> _TableSteps:
+        taken = []
+        for scope, table in allowed:
+            inside = sorted((v for v in scope if rank[v] >= 0), key=rank.__getitem__)
+            if inside:
+                outside = [v for v in scope if rank[v] < 0]
+                separator = tree.separators[int(rank[inside[0]])]
+                mask = sum(1 << separator.index(v) for v in inside[1:])
+                # The first axis is the highest bit of a state.
+                states = table.transpose([list(scope).index(v) for v in (inside + outside)[::-1]])
+                taken.append((int(rank[inside[0]]), mask, np.where(states, 0.0, EXCLUDED).ravel(), tuple(outside)))
+        taken.sort(key=lambda one: one[0])
+        counts = np.bincount(np.array([step for step, *_ in taken], dtype=np.int64), minlength=len(tree.order))
+        entries = [entries for _, _, entries, _ in taken]
+        return cls(
+            start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            mask=np.array([mask for _, mask, _, _ in taken], dtype=np.int64),
+            at=np.cumsum([0, *map(len, entries)])[:-1].astype(np.int64),
+            entry=np.concatenate([np.empty(0), *entries]),
+            outside=tuple(outside for *_, outside in taken),
+        )
+
+
+def _rounding_units(program: Program, spread: FloatArray | None) -> float:
     """Add up, over the steps, the roundings times the size of the numbers that are rounded."""
     counts, children = np.diff(program.pair_start), np.diff(program.child_start)
     of_terms = np.diff(program.term_start)
@@ -203,7 +261,12 @@ def _rounding_units(program: Program) -> float:
     for t, (slot, pair_size, ending_of_t) in enumerate(zip(slots, pair_sizes.tolist(), ending.tolist(), strict=True)):
         for k in range(starts[t], starts[t + 1]):
             below[t] += joined[child_slot[k]]
-        joined[slot] += max(below[t] - ending_of_t, 0.0) + pair_size
+        if not len(program.table_entry):
+            joined[slot] += max(below[t] - ending_of_t, 0.0) + pair_size
+        elif spread is None:
+            joined[slot] += below[t] + abs(program.field[t]) + pair_size + 0.35
+        else:
+            joined[slot] += spread[t] / 2.0
         added += 2.0 * joined[slot] if slot != t else 0.0
     sizes = np.abs(program.field) + pair_sizes + 2.0 * np.array(below) + 0.7
     together = np.where(children == 0, 24, 0)

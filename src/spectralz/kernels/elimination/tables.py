@@ -3,6 +3,9 @@
 A table of 2^w entries is filled in blocks of 2^9. Terms that depend on the low bits of the state are tabulated once,
 and terms that depend on the high bits are constant in a block. So the inner loops are plain sums over arrays that stay
 in the first-level cache.
+
+States that a constraint excludes have the log-weight ``EXCLUDED`` instead of minus infinity, far below that of any
+other state: sums with it are never NaN, and whatever is below ``LEAST`` is set to it again when a table is written.
 """
 
 from __future__ import annotations
@@ -18,13 +21,16 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.program import Program, Steps
 
 BLOCK_BITS = 9
+# The weights of a model add up to at most 1e300 (model/checks.py).
+EXCLUDED, LEAST = -1e305, -1e303
 
 
 class Tables(NamedTuple):
-    """The entries of all tables, and where each table begins."""
+    """The entries of all tables, where each table begins, and how large its entries are."""
 
     arena: FloatArray
     where: IntArray
+    spread: FloatArray  # the largest entry of each table, or nothing if that is not wanted
 
 
 class Block(NamedTuple):
@@ -33,13 +39,14 @@ class Block(NamedTuple):
     minus: FloatArray
     plus: FloatArray
     low_field: FloatArray  # what the spins in the low bits add to the field of x_v
-    places: IntArray  # of a block's entries in the table of the first child, of the second, ...
+    places: IntArray  # of a block's entries in the table of the first child, of the second, ..., of each constraint
 
     @classmethod
     def of(cls, program: Program | Steps) -> Block:
         """Make room for the blocks of all steps."""
         size = 1 << BLOCK_BITS
-        places = np.diff(program.child_start) << np.minimum(program.width, BLOCK_BITS)
+        count = np.diff(program.child_start) + np.diff(program.table_start)
+        places = count << np.minimum(program.width, BLOCK_BITS)
         room = np.empty(places.max(initial=0), dtype=np.int64)
         return cls(np.empty(size), np.empty(size), np.empty(size), room)
 
@@ -73,7 +80,7 @@ def sign_of(state: int, mask: int) -> float:
 def fill_block(steps: Steps, t: int, number: int, low: int, tables: Tables, block: Block) -> None:
     """Write the log-weights of x_v = -1 and +1 for all separator states of one block; number 0 must come first."""
     minus, plus, low_field, places = block
-    arena, where = tables
+    arena, where, _ = tables
     size = 1 << low
     first = steps.child_start[t]
     if number == 0:
@@ -92,6 +99,10 @@ def fill_block(steps: Steps, t: int, number: int, low: int, tables: Tables, bloc
         for k in range(first, steps.child_start[t + 1]):
             for i in range(size):
                 places[(k - first) * size + i] = 2 * compressed(i, steps.child_mask[k])
+        for k in range(steps.table_start[t], steps.table_start[t + 1]):
+            row = steps.child_start[t + 1] - first + k - steps.table_start[t]
+            for i in range(size):
+                places[row * size + i] = 2 * compressed(i, steps.table_mask[k])
     high_field = steps.field[t]
     for k in range(steps.pair_start[t], steps.pair_start[t + 1]):
         bit, weight = steps.pair_bit[k] - low, steps.pair_weight[k]
@@ -121,3 +132,10 @@ def fill_block(steps: Steps, t: int, number: int, low: int, tables: Tables, bloc
                 at = base + places[(k - first) * size + i]
                 minus[i] += arena[at]
                 plus[i] += arena[at + 1]
+    for k in range(steps.table_start[t], steps.table_start[t + 1]):
+        row = steps.child_start[t + 1] - first + k - steps.table_start[t]
+        base = steps.table_at[k] + 2 * compressed(number << low, steps.table_mask[k])
+        for i in range(size):
+            at = base + places[row * size + i]
+            minus[i] += steps.table_entry[at]
+            plus[i] += steps.table_entry[at + 1]

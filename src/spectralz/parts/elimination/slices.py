@@ -23,6 +23,7 @@ from spectralz.kernels.elimination.forward import log_z_of_program
 from spectralz.kernels.elimination.marginals import ProgramMarginals, marginals_of_program
 from spectralz.kernels.elimination.program import Program, Report
 from spectralz.kernels.sums import log_sum
+from spectralz.parts.elimination.constrained import program_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.elimination.segments import Segments
     from spectralz.kernels.elimination.slicing import SlicedTree
     from spectralz.model import FloatArray, IntArray, Model
+    from spectralz.model.constraints import Constraints
 
 T = TypeVar("T")
 # Slices are given to threads in batches, so that few answers wait to be combined.
@@ -65,11 +67,13 @@ class _Slices:
     fixed_parts: sp.csr_array[Any]  # of terms x fixed spins: 1 if a spin is in a term
     term_weight: FloatArray
     is_inside: NDArray[np.bool_]
+    table_parts: sp.csr_array[Any]  # of tables of constraints x fixed spins: by how much +1 moves their entries
+    constraints_inside: Constraints  # those of fixed spins alone
 
     @classmethod
     def of(cls, model: Model, plan: SlicedTree) -> _Slices:
         edges, J = model.edges()
-        program = Program.of_tree(plan.tree, edges, J, model.field, model.higher)
+        program = program_of(plan.tree, model)
         fixed = np.array(plan.fixed, dtype=np.int64)
         place, rank = np.full((2, model.n), -1, dtype=np.int64)
         place[fixed], rank[program.spin] = np.arange(len(fixed)), np.arange(program.steps)
@@ -86,7 +90,15 @@ class _Slices:
         parts = sp.csr_array(in_fixed, shape=(terms.number, len(fixed)))
         of_terms = parts, terms.weight, np.asarray(parts.sum(axis=1)).ravel() == terms.sizes
         crossed = crossing, crossing_fixed, crossing_step
-        return cls(J, plan.slices, program, fixed, field, *crossed, inside, pairs, *of_terms)
+        moves = [
+            (k, int(place[i]), 1 << (int(mask).bit_count() + 1 + bit))
+            for k, (mask, outside) in enumerate(zip(program.table_mask, program.table_outside, strict=True))
+            for bit, i in enumerate(outside)
+        ]
+        row, column, stride = np.array(moves, dtype=np.int64).reshape(-1, 3).T
+        tables = sp.csr_array((stride, (row, column)), shape=(len(program.table_at), len(fixed)))
+        of_constraints = tables, model.constraints.among(fixed)
+        return cls(J, plan.slices, program, fixed, field, *crossed, inside, pairs, *of_terms, *of_constraints)
 
     def state(self, number: int) -> NDArray[np.int64]:
         """Return the state of the fixed spins in slice ``number``."""
@@ -98,6 +110,8 @@ class _Slices:
 
     def weight_of_fixed(self, x: NDArray[np.int64]) -> float:
         """Return the log-weight of the fixed spins among themselves."""
+        if not self.constraints_inside.hold(x[None])[0]:
+            return -math.inf
         i, j = self.inside_pairs
         of_terms = (self.term_weight * self.signs(x))[self.is_inside]
         return math.fsum(
@@ -109,7 +123,8 @@ class _Slices:
         field, program = self.program.field.copy(), self.program
         np.add.at(field, self.crossing_step, self.J[self.crossing] * x[self.crossing_fixed])
         term_weight = program.term_weight * self.signs(x)[program.term_index]
-        return replace(program, field=field, term_weight=term_weight)
+        table_at = program.table_at + self.table_parts @ (x > 0).astype(np.int64)
+        return replace(program, field=field, term_weight=term_weight, table_at=table_at)
 
     def rounding_bound(self, largest: float) -> float:
         """Bound the rounding error of log Z, if no slice's log Z is larger than ``largest`` in size.
@@ -161,6 +176,10 @@ def log_z_of_slices(model: Model, plan: SlicedTree, max_memory: int) -> tuple[fl
     """Return log Z of a sliced component, and a bound on its rounding error."""
     slices = _Slices.of(model, plan)
     _, weights, logs = np.array(list(slices.summed(log_z_of_program, 8 * plan.tree.peak, max_memory))).T
+    is_possible = weights + logs > -math.inf
+    if not is_possible.any():
+        return -math.inf, 0.0
+    weights, logs = weights[is_possible], logs[is_possible]
     return log_sum(weights + logs), slices.rounding_bound(float((np.abs(weights) + np.abs(logs)).max()))
 
 
@@ -182,6 +201,8 @@ def means_of_slices(
     for number, weight, means in slices.summed(work, segments.memory, max_memory):
         x = slices.state(number)
         value = weight + means.log_z
+        if value == -math.inf:
+            continue
         values.append(value)
         largest = max(largest, abs(weight) + abs(means.log_z))
         if value > top:  # everything added so far is rescaled to the new largest
@@ -201,6 +222,8 @@ def means_of_slices(
         other = spins[slices.crossing_step]
         pair_mean[slices.crossing] += share * x[slices.crossing_fixed] * (means.up[other] - means.down[other])
         pair_mean[slices.inside] += share * x[i] * x[j]
+    if not values:
+        return ProgramMarginals(-math.inf, up, down, pair_mean), 0.0
     for sums in (up, down, pair_mean):
         sums /= total
     return ProgramMarginals(log_sum(np.array(values)), up, down, pair_mean), slices.rounding_bound(largest)

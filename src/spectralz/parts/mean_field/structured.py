@@ -22,6 +22,7 @@ from spectralz._support import clock, costs, deadline
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.elimination.forward import forward
 from spectralz.kernels.elimination.marginals import Marginals, backward
+from spectralz.kernels.elimination.forward import NO_SPREAD
 from spectralz.kernels.elimination.program import Steps
 from spectralz.kernels.elimination.tables import Block, Tables
 from spectralz.parts.mean_field.ascents import BETAS, NOISE
@@ -191,7 +192,7 @@ class StructuredMeanField:
         self.field[spins] = beta * (self._model.field[spins] + run.cut @ self.mean)
         steps.field[run.begin : run.end] = self.field[spins]
         total = np.zeros(2)
-        tables = Tables(self._arena, self._where)
+        tables = Tables(self._arena, self._where, NO_SPREAD)
         top = forward(steps, run.begin, run.end, tables, 0, True, total, self._block)
         self._bar[:top] = 0.0
         self._up[spins] = self._down[spins] = 0.0
@@ -262,6 +263,10 @@ def _steps_of(partition: Partition, edges: IntArray, weights: FloatArray, is_cut
         term_start=np.zeros(n + 1, dtype=np.int64),
         term_mask=np.empty(0, dtype=np.int64),
         term_weight=np.empty(0),
+        table_start=np.zeros(n + 1, dtype=np.int64),
+        table_mask=np.empty(0, dtype=np.int64),
+        table_at=np.empty(0, dtype=np.int64),
+        table_entry=np.empty(0),
     )
     return steps, pair_edge
 
