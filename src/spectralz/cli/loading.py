@@ -34,8 +34,7 @@ class Problem:
     path
         Where the model came from.
     model
-        The whole model, with every log-weight multiplied by beta. Of factors with zeros in a UAI file, it has only the
-        part that agrees with the given spins.
+        The whole model, with every log-weight multiplied by beta.
     fixed
         The given spins by their positions, -1 or +1 each.
     """

@@ -12,7 +12,7 @@
 ``csv``     .csv .tsv .edges              edge lists (:mod:`spectralz.io.csv_edges`)
 ==========  ============================  ==============================================================================
 
-``uai``, ``npz`` and ``json`` hold terms of three and more spins, the others pairs only. Files of every format may be
+``uai``, ``npz`` and ``json`` hold terms of three and more spins and constraints, the others pairs only. Files of every format may be
 compressed by gzip. docs/your-model.md gives the log-weight that each format stands for.
 """
 
@@ -35,7 +35,6 @@ from spectralz.io.uai import (
     looks_like_uai,
     read_evidence,
     read_map,
-    read_network,
     read_uai,
     write_map,
     write_mar,
@@ -86,7 +85,7 @@ class Format(NamedTuple):
     looks_like: Callable[[Source], bool]
     is_marked: bool  # whether the beginning of a file says that it has this format
     keeps_names: bool
-    keeps_terms: bool = False  # whether terms may have more than two spins
+    keeps_terms: bool = False  # whether terms may have more than two spins, and whether there may be constraints
 
 
 # Formats are tried in this order to detect that of a file, the most certain ones first.
@@ -117,8 +116,8 @@ def read(
         format follows from the suffix of the name, or otherwise from the content.
     evidence
         A UAI ``.evid`` file: its variables are fixed, as by :meth:`Ising.condition`. It numbers variables from 0,
-        whatever their names. Or the evidence itself, as ``condition`` takes it. Zeros in the tables of a UAI file are
-        refused, unless the evidence excludes them.
+        whatever their names. Or the evidence itself, as ``condition`` takes it. The log Z of evidence that has
+        probability 0 is minus infinity.
     format
         The name of the format, if it should not be detected.
     beta
@@ -180,19 +179,13 @@ def read_given(
     path, format, beta
         As in :func:`read`.
     given
-        Called once with a model of the same spins, to return what is known. Zeros in the tables of a UAI file are
-        refused unless this excludes them; of such a table, only the part that agrees with what is known is kept.
+        Called once with the model, to return what is known.
     """
     wanted = None if format is None else _format_named(format)
     source = opened(path)
     chosen = wanted or _format_of(source)
-    if chosen.name == "uai":
-        network = read_network(source)
-        fixed = dict(given(network.spins))
-        model = network.model(fixed)
-    else:
-        model = chosen.read(source)
-        fixed = dict(given(model))
+    model = chosen.read(source)
+    fixed = dict(given(model))
     return (model if beta == 1.0 else model.scaled(beta)), fixed
 
 
@@ -221,7 +214,8 @@ def write(model: Model | RBM, path: str | PathLike[str], *, format: str | None =
     FormatError
         If no format that can be written has this suffix.
     ModelError
-        If the format cannot hold this model: terms of three and more spins are held by ``npz``, ``json`` and ``uai``.
+        If the format cannot hold this model: terms of three and more spins, and constraints, are held by ``npz``,
+        ``json`` and ``uai``.
 
     See Also
     --------
@@ -239,6 +233,11 @@ def write(model: Model | RBM, path: str | PathLike[str], *, format: str | None =
     """
     chosen, writer = _writer(path, format)
     whole = model.to_ising() if isinstance(model, RBM) else model
+    if whole.constraints and not chosen.keeps_terms:
+        raise ModelError(
+            f"this model has {len(whole.constraints)} constraints, and {chosen.name} files cannot hold any; write .npz, "
+            ".json or .uai"
+        )
     if isinstance(whole, Polynomial) and not chosen.keeps_terms:
         if whole.higher.number:
             raise ModelError(

@@ -87,7 +87,7 @@ def _indices(source: Source, document: dict[str, Any], key: str, n: int) -> IntA
 def write_json(model: Model, path: PathName) -> None:
     """Write the energy of ``model``, minus its log-weight, so that dimod can read it; whole or not at all.
 
-    A Polynomial is written in its own way, see :mod:`spectralz.io.polynomial_json`.
+    A Polynomial, or a model with constraints, is written in its own way, see :mod:`spectralz.io.polynomial_json`.
     ``dimod.BinaryQuadraticModel.from_serializable(json.load(file))`` is then the model, with its names.
 
     Raises
@@ -95,7 +95,7 @@ def write_json(model: Model, path: PathName) -> None:
     ModelError
         If a name is neither text nor a number nor a tuple of these.
     """
-    if isinstance(model, Polynomial):
+    if isinstance(model, Polynomial) or model.constraints:
         write_polynomial(model, path)
         return
     pairs, J = model.edges()

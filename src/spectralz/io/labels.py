@@ -107,3 +107,12 @@ def from_plain(value: Any) -> Hashable:
     if isinstance(value, (str, int, float)):
         return value
     raise ValueError(f"{value!r} cannot be a name; names are text, numbers or lists of these")
+
+
+def refuse_constraints(model: Ising, what: str) -> None:
+    """Refuse a model with constraints, which another library's object cannot hold."""
+    if model.constraints:
+        raise ModelError(
+            f"this model has {len(model.constraints)} constraints, and {what} cannot hold any; "
+            "write an .npz, .json or .uai file instead"
+        )

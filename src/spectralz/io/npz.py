@@ -20,6 +20,7 @@ array            shape               meaning
 ``term_weights`` (t,)                weights of the terms of three and more spins, if it is a polynomial
 ``term_sizes``   (t,), integers      how many spins each of these terms has
 ``term_spins``   integers            the spins of all these terms, those of each ascending
+``constraints``  text                the constraints as JSON, if there are any
 ===============  ==================  =====================================================================
 
 Archives without this format are read as
@@ -44,6 +45,7 @@ from spectralz.io.archive import Archive
 from spectralz.io.files import PathName, PathOrSource, Source, most_unpacked, opened, save
 from spectralz.io.labels import from_plain, to_plain
 from spectralz.model import Ising, Model, Polynomial
+from spectralz.model.constraints import Constraints
 from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.model.polynomial import in_order
 from spectralz.model.values import LOW
@@ -56,7 +58,8 @@ FORMAT = "spectralz-ising"
 VERSION = 1
 BIPARTITE_VERSION = 2  # older releases do not know the bipartite block, and say so
 POLYNOMIAL_VERSION = 3  # nor terms of three and more spins
-VERSIONS = (VERSION, BIPARTITE_VERSION, POLYNOMIAL_VERSION)
+CONSTRAINED_VERSION = 4  # nor constraints
+VERSIONS = (VERSION, BIPARTITE_VERSION, POLYNOMIAL_VERSION, CONSTRAINED_VERSION)
 
 # The arrays that hold a coupling; a file has one of these sets.
 BLOCKS = ("coupling", "edges", "vectors", "weights")
@@ -78,6 +81,8 @@ def write_npz(model: Model, path: PathName) -> None:
     if isinstance(model, Polynomial):
         terms = {"term_weights": model.higher.weight, "term_sizes": model.higher.sizes, "term_spins": model.higher.spin}
         arrays |= {"version": POLYNOMIAL_VERSION, **terms}
+    if model.constraints:
+        arrays |= {"version": CONSTRAINED_VERSION, "constraints": json.dumps(model.constraints.to_dict())}
     buffer = io.BytesIO()
     # Data that compress too well would be refused on reading.
     size = sum(np.asarray(array).nbytes for array in arrays.values())
@@ -135,7 +140,10 @@ def _ours(arrays: Archive) -> Model:
         )
     unnamed = _unnamed(arrays).named(_names(arrays) if "names" in arrays else None)
     model = unnamed._changed(values=_values(arrays))._having_lost(*_lost(arrays))
-    return Polynomial._of(model, _terms(arrays, model.n)) if version == POLYNOMIAL_VERSION else model
+    if "constraints" in arrays:
+        model = model._changed(constraints=Constraints.from_dict(_parsed(arrays, "constraints"), model.n))
+    has_terms = version == POLYNOMIAL_VERSION or "term_weights" in arrays
+    return Polynomial._of(model, _terms(arrays, model.n)) if has_terms else model
 
 
 def _terms(arrays: Archive, n: int) -> Any:
@@ -189,12 +197,20 @@ def _unnamed(arrays: Archive) -> Ising:
 
 def _names(arrays: Archive) -> list[Hashable]:
     try:
-        values = json.loads(arrays.text("names"))
+        return [from_plain(value) for value in _parsed(arrays, "names")]
+    except ValueError:
+        arrays.fail("'names' must be the JSON text of a list of names; write the file again with sz.write")
+
+
+def _parsed(arrays: Archive, name: str) -> list[Any]:
+    """Return a list that is kept as JSON."""
+    try:
+        values = json.loads(arrays.text(name))
         if isinstance(values, list):
-            return [from_plain(value) for value in values]
+            return values
     except (ValueError, RecursionError):
         pass
-    arrays.fail("'names' must be the JSON text of a list of names; write the file again with sz.write")
+    arrays.fail(f"{name!r} must be the JSON text of a list of {name}; write the file again with sz.write")
 
 
 def _sparse_coupling(arrays: Archive) -> Any:

@@ -1,4 +1,4 @@
-"""The JSON of a polynomial: ``Polynomial.to_dict()``, with a type.
+"""The JSON of a polynomial, or of a model with constraints: ``Polynomial.to_dict()``, with a type.
 
 The log-weight is ``offset + sum over terms of weight times the product of its spins``, by their positions; ``values``
 and ``lost`` are those of the model. Numbers are kept to the last bit.
@@ -12,24 +12,26 @@ from typing import TYPE_CHECKING, Any
 from spectralz.io import json_values
 from spectralz.io.files import PathName, Source, save
 from spectralz.io.labels import to_plain
-from spectralz.model import Polynomial
+from spectralz.model import Model, Polynomial
+from spectralz.model.constraints import Constraints
 from spectralz.model.values import LOW
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-TYPE = "Polynomial"
+# An Ising with constraints is written like its polynomial.
+TYPES = ("Polynomial", "Ising")
 # A few bytes may announce any number of spins.
 MOST_SPINS_WITHOUT_TERMS = 10**7
 
 
 def is_polynomial(document: Any) -> bool:
     """Say whether a JSON document is a polynomial."""
-    return isinstance(document, dict) and document.get("type") == TYPE
+    return isinstance(document, dict) and document.get("type") in TYPES
 
 
-def polynomial_of(source: Source, document: dict[str, Any]) -> Polynomial:
-    """Return the polynomial of a document."""
+def polynomial_of(source: Source, document: dict[str, Any]) -> Model:
+    """Return the model of a document."""
     n = _count(source, document)
     weights = json_values.numbers(source, document, "weights").tolist()
     scopes = _scopes(source, document, n)
@@ -46,8 +48,10 @@ def polynomial_of(source: Source, document: dict[str, Any]) -> Polynomial:
     names = None if document.get("names") is None else json_values.names(source, document, "names")
     with source.making_a_model():
         model = Polynomial(dict(zip(scopes, weights, strict=True)), n, json_values.number(source, document, "offset"))
-        pairwise = model.pairwise.named(names)._changed(values=values)._having_lost(*lost)
-        return Polynomial._of(pairwise, model.higher)
+        constraints = Constraints.from_dict(document.get("constraints", []), n)
+        pairwise = model.pairwise.named(names)._changed(values=values, constraints=constraints)._having_lost(*lost)
+        whole = Polynomial._of(pairwise, model.higher)
+        return whole if document["type"] == "Polynomial" else whole.to_ising()
 
 
 def _count(source: Source, document: dict[str, Any]) -> int:
@@ -70,9 +74,10 @@ def _scopes(source: Source, document: dict[str, Any], n: int) -> list[tuple[int,
     return [tuple(term) for term in terms]
 
 
-def write_polynomial(model: Polynomial, path: PathName) -> None:
-    """Write a polynomial to the last bit, whole or not at all."""
+def write_polynomial(model: Model, path: PathName) -> None:
+    """Write a polynomial, or a model with constraints, to the last bit, whole or not at all."""
     names: list[Hashable] | None = None if model.names is None else [to_plain(name) for name in model.names]
-    more = {"names": names, "values": model.values, "lost": list(model.pairwise.lost)}
-    document = {"type": TYPE, **model.to_dict(), **more}
+    whole = model if isinstance(model, Polynomial) else model.to_polynomial()
+    more = {"names": names, "values": whole.values, "lost": list(whole.lost)}
+    document = {"type": type(model).__name__, **whole.to_dict(), **more}
     save(path, (json.dumps(document, allow_nan=False) + "\n").encode("ascii"))

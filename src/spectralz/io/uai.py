@@ -2,15 +2,15 @@
 
 A model is ``MARKOV`` or ``BAYES``, the number of variables, their numbers of states, the number of factors, the scope
 of each, and the table of each, whose last variable changes fastest. Models with binary variables and factors of at most
-twelve can be read. State 0 is spin -1 and state 1 is spin +1. A factor's table is turned into logs and then into
+sixteen can be read. State 0 is spin -1 and state 1 is spin +1. A factor's table is turned into logs and then into
 
     log t(x_i, x_j) = c + a x_i + b x_j + J x_i x_j,
 
 four numbers for four entries, and likewise for more variables. So the conversion is exact and Z is that of the file:
 c is added to the offset.
 
-States of weight zero cannot be held. A factor with zeros can be read if evidence excludes them: it is then replaced by
-its part that agrees with the evidence.
+Zeros become constraints (:mod:`spectralz.model.from_tables`), and a constraint of up to sixteen variables is written as a
+table of zeros and ones.
 
 Answers: ``PR`` and then log10 of Z (the only place where this package does not use natural logarithms); ``MAR`` and
 then the number of variables and, for each, its number of states and their probabilities.
@@ -21,7 +21,7 @@ from __future__ import annotations
 import bisect
 import math
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import numpy as np
 
@@ -29,10 +29,14 @@ from spectralz.errors import ModelError
 from spectralz.io.files import PathName, PathOrSource, Source, opened, save
 from spectralz.io.lines import finite_number, first_words, quoted, whole_number
 from spectralz.model import FloatArray, Ising, Model, SpinArray
-from spectralz.model.log_tables import Table, polynomial_of_tables
+from spectralz.model.constraints import MOST_TABLE_SPINS
+from spectralz.model.from_tables import product_of_tables
+from spectralz.model.log_tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from spectralz.model.constraints import Constraint
 
 
 T = TypeVar("T")
@@ -41,76 +45,25 @@ T = TypeVar("T")
 # written as several equal factors with the same product.
 LARGEST_EXPONENT = 500.0
 MOST_COPIES = 1000
-# The table of one factor has at most 4096 entries.
-MOST_VARIABLES = 12
 
-_ENCODING = (
-    "write one binary variable for each state, and pairwise factors that make exactly one of them 1, "
-    "exp(-M (b_1 + ... + b_k - 1)^2) with a large M"
-)
-_ZERO_OF_ONE = "put any positive number there and fix the variable to its other state with an evidence file"
-_ZERO_OF_TWO = "put a small positive number there, such as 1e-100, which makes Z a little larger"
-
-
-class _Factor(NamedTuple):
-    table: Table
-    line_of_zero: int | None
-
-
-class Network(NamedTuple):
-    """The factors of a file, which may have zeros in their tables."""
-
-    source: Source
-    n: int
-    factors: list[_Factor]
-
-    @property
-    def spins(self) -> Ising:
-        """A model of as many spins, without the factors."""
-        return Ising(np.zeros(self.n))
-
-    def model(self, fixed: Mapping[int, int]) -> Model:
-        """Return the model of all spins, an Ising if no term has more than two of them.
-
-        Of factors with zeros, only the part that agrees with the ``fixed`` spins is kept; then the other states of
-        these spins have weights that mean nothing.
-        """
-        tables = [self._positive(number, factor, fixed) for number, factor in enumerate(self.factors)]
-        with self.source.making_a_model():
-            if all(len(table.scope) <= 2 for table in tables):
-                return _model_of(self.n, ((table.scope, [*map(math.log, table.numbers)]) for table in tables))
-            return polynomial_of_tables(self.n, tables).simplest()
-
-    def _positive(self, number: int, factor: _Factor, fixed: Mapping[int, int]) -> Table:
-        if factor.line_of_zero is None:
-            return factor.table
-        part = _agreeing(factor.table, fixed)
-        if 0.0 not in part.numbers:
-            return part
-        if not part.scope and factor.table.scope:
-            self.source.fail(f"factor {number} is zero for this evidence; give other values", factor.line_of_zero)
-        self.source.fail(
-            f"factor {number} has a zero in its table, and states of weight zero cannot be held here: "
-            + (_ZERO_OF_ONE if len(part.scope) == 1 else _ZERO_OF_TWO),
-            factor.line_of_zero,
-        )
-
-
-def _agreeing(table: Table, fixed: Mapping[int, int]) -> Table:
-    """Return the part of a table that agrees with fixed spins, which are then not in its scope."""
-    numbers = np.array(table.numbers).reshape((2,) * len(table.scope))
-    index = tuple((fixed[variable] + 1) // 2 if variable in fixed else slice(None) for variable in table.scope)
-    return Table([variable for variable in table.scope if variable not in fixed], numbers[index].ravel().tolist())
+_ENCODING = "write one binary variable for each state, and a factor that is zero unless exactly one of them is 1"
 
 
 def read_uai(path: PathOrSource) -> Model:
-    """Read a MARKOV or BAYES network with binary variables and factors of at most twelve of them."""
-    return read_network(path).model({})
+    """Read a MARKOV or BAYES network with binary variables and factors of at most 16 of them.
 
-
-def read_network(path: PathOrSource) -> Network:
-    """Read the factors of a MARKOV or BAYES network with binary variables."""
+    The model is an Ising if no term has more than two spins.
+    """
     source = opened(path)
+    n, tables = _network(source)
+    with source.making_a_model():
+        if not all(len(table.scope) <= 2 and all(table.numbers) for table in tables):
+            return product_of_tables(n, tables).simplest()
+        return _model_of(n, ((table.scope, [*map(math.log, table.numbers)]) for table in tables))
+
+
+def _network(source: Source) -> tuple[int, list[Table]]:
+    """Read the number of variables and the factors of a network with binary variables."""
     tokens = _Tokens(source)
     kind = tokens.word("the network type, MARKOV or BAYES")
     if kind.upper() not in ("MARKOV", "BAYES"):
@@ -126,14 +79,14 @@ def read_network(path: PathOrSource) -> Network:
     scopes = [_scope(tokens, factor, n) for factor in range(tokens.count("the number of factors"))]
     factors = [_factor(tokens, factor, scope) for factor, scope in enumerate(scopes)]
     tokens.end()
-    return Network(source, n, factors)
+    return n, factors
 
 
 def _scope(tokens: _Tokens, factor: int, n: int) -> list[int]:
     size = tokens.count(f"the number of variables of factor {factor}")
-    if size > MOST_VARIABLES:
+    if size > MOST_TABLE_SPINS:
         tokens.fail(
-            f"factor {factor} has {size} variables; factors of at most {MOST_VARIABLES} can be read: "
+            f"factor {factor} has {size} variables; factors of at most {MOST_TABLE_SPINS} can be read: "
             "write the model with smaller factors, adding variables where needed"
         )
     scope = [tokens.count(f"variable {k + 1} of factor {factor}") for k in range(size)]
@@ -146,22 +99,20 @@ def _scope(tokens: _Tokens, factor: int, n: int) -> list[int]:
     return scope
 
 
-def _factor(tokens: _Tokens, factor: int, scope: list[int]) -> _Factor:
+def _factor(tokens: _Tokens, factor: int, scope: list[int]) -> Table:
     size = len(scope)
     entries = tokens.count(f"the table size of factor {factor}")
     if entries != 1 << size:
         tokens.fail(
             f"factor {factor} has a table of {entries} entries; with {size} binary variables it has {1 << size}"
         )
-    numbers, line_of_zero = [], None
+    numbers = []
     for k in range(entries):
         value = tokens.number(f"entry {k + 1} of the table of factor {factor}")
-        if value == 0.0 and line_of_zero is None:
-            line_of_zero = tokens.line
         if value < 0.0:
-            tokens.fail(f"factor {factor} has the negative entry {value:g}; entries of a table are positive")
+            tokens.fail(f"factor {factor} has the negative entry {value:g}; entries of a table are 0 or positive")
         numbers.append(value)
-    return _Factor(Table(scope, numbers), line_of_zero)
+    return Table(scope, numbers)
 
 
 def _model_of(n: int, factors: Iterable[tuple[Sequence[int], list[float]]]) -> Ising:
@@ -242,6 +193,7 @@ def write_uai(model: Model, path: PathName) -> None:
     for scope, weight in model.higher.items():
         factors += [(list(scope), _table_of(scope, part)) for part in _parts(weight, f"the weight of term {scope}")]
     factors += [([], [part]) for part in _parts(model.constant, "the constant")]
+    factors += [_zeros_of(constraint) for constraint in model.constraints]
     lines = ["MARKOV", str(model.n), " ".join(["2"] * model.n), str(len(factors))]
     lines += [" ".join(map(str, [len(scope), *scope])) for scope, _ in factors]
     for _, logs in factors:
@@ -251,15 +203,25 @@ def write_uai(model: Model, path: PathName) -> None:
 
 def _table_of(scope: Sequence[int], weight: float) -> list[float]:
     """Return the exponents of a term's table: the weight times the product of the spins."""
-    if len(scope) > MOST_VARIABLES:
-        raise ModelError(
-            f"the term of spins {scope} has {len(scope)} spins; a UAI table is written for up to {MOST_VARIABLES}: "
-            "write an .npz or a .json file instead"
-        )
+    _refuse_wide(scope, "term")
     logs = [weight]
     for _ in scope:
         logs = [-value for value in logs] + logs
     return logs
+
+
+def _zeros_of(constraint: Constraint) -> tuple[list[int], list[float]]:
+    """Return the spins of a constraint, and the logs of its table of zeros and ones."""
+    _refuse_wide(constraint.scope, "constraint")
+    return list(constraint.scope), np.where(constraint.tabulated().allowed, 0.0, -np.inf).ravel().tolist()
+
+
+def _refuse_wide(scope: Sequence[int], what: str) -> None:
+    if len(scope) > MOST_TABLE_SPINS:
+        raise ModelError(
+            f"the {what} of spins {tuple(scope)} has {len(scope)} spins; a UAI table is written for up to "
+            f"{MOST_TABLE_SPINS}: write an .npz or a .json file instead"
+        )
 
 
 def _parts(value: float, name: str) -> list[float]:

@@ -415,7 +415,7 @@ class Exact(Method):
                 f"{bytes_in_words(int(self.max_memory))}; log Z alone needs {bytes_in_words(plan.memory)}. "
                 "Raise max_memory"
             )
-        edges, J = model.edges()
+        edges = model.edges()[0]
         program = program_of(plan.tree, model)
         spread = np.zeros(program.steps if model.constraints else 0)
         tell = reporter_of("eliminating spins, forwards and back")

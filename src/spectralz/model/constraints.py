@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from spectralz.errors import ModelError, shown
 from spectralz.kernels.coupling import frozen
 
 if TYPE_CHECKING:
@@ -358,20 +359,40 @@ class Constraints(tuple[Constraint, ...]):
         return {"constraints": self.to_dict()} if self else {}
 
     @classmethod
-    def from_dict(cls, plain: Iterable[Mapping[str, Any]]) -> Constraints:
-        """Return the constraints that :meth:`to_dict` wrote."""
-        made = []
-        for parts in plain:
-            kind = KINDS[parts["kind"]]
-            values = {key: tuple(v) if isinstance(v, list) else v for key, v in parts.items() if key != "kind"}
-            made.append(kind(**values))
-        return cls.of(made)
+    def from_dict(cls, plain: Any, n: int) -> Constraints:
+        """Return the constraints of n spins that :meth:`to_dict` wrote, checked."""
+        if not isinstance(plain, list):
+            raise ModelError(f"constraints is a {type(plain).__name__}; it must be a list of objects with a kind")
+        return cls.of(_of_plain(parts, n) for parts in plain)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return Constraints, (tuple(self),)
 
 
 NO_CONSTRAINTS = Constraints()
+
+
+def _of_plain(parts: Any, n: int) -> Constraint:
+    """Return a constraint from plain values, checked."""
+    kind = KINDS.get(str(parts.get("kind"))) if isinstance(parts, dict) else None
+    if kind is None:
+        raise ModelError(f"there is no constraint {shown(parts)}; each is an object whose kind is {', '.join(KINDS)}")
+    scope, (detail,) = parts.get("scope"), [parts.get(part.name) for part in fields(kind)][1:] or [None]
+    if not isinstance(scope, list) or not set(map(type, scope)) <= {int} or not all(0 <= i < n for i in scope):
+        raise ModelError(f"a {kind.kind} has the scope {shown(scope)}; it must be a list of spins, 0 to {n - 1}")
+    if any(i >= j for i, j in itertools.pairwise(scope)) or (kind is Table and len(scope) > MOST_TABLE_SPINS):
+        raise ModelError(f"a {kind.kind} has the scope {shown(scope)}; its spins must ascend, at most 16 of a table")
+    size, values = {Table: (2 ** len(scope), (0, 1)), Clause: (len(scope), (-1, 1))}.get(kind, (1, (-1, 1)))
+    entries = detail if isinstance(detail, list) else [detail]
+    if detail is None and kind in (AtMostOne, ExactlyOne):
+        return kind(tuple(scope))
+    if (
+        isinstance(detail, list) != (kind is not Parity)
+        or len(entries) != size
+        or not all(type(entry) is int and entry in values for entry in entries)
+    ):
+        raise ModelError(f"a {kind.kind} of {len(scope)} spins takes {size} numbers, {values[0]} or {values[1]}")
+    return kind(tuple(scope), detail if kind is Parity else tuple(entries))  # type: ignore[call-arg]
 
 
 def _plain(value: Any) -> Any:

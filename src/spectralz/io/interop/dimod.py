@@ -10,7 +10,7 @@ import numpy as np
 from spectralz._support.extras import from_extra
 from spectralz.errors import ModelError
 from spectralz.io.interop.polynomial import from_polynomial
-from spectralz.io.labels import energy_pairs, symmetric
+from spectralz.io.labels import energy_pairs, refuse_constraints, symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -80,6 +80,7 @@ def _place(label: Hashable) -> tuple[str, str]:
 def to_dimod(model: Ising) -> Any:
     """Return the ``dimod.BinaryQuadraticModel`` whose energy is minus the model's log-weight; see Ising.to_dimod."""
     dimod = from_extra("dimod", "dimod", "to_dimod")
+    refuse_constraints(model, "a binary quadratic model")
     pairs, J = model.edges()
     names = list(range(model.n)) if model.names is None else list(model.names)
     return dimod.BinaryQuadraticModel.from_numpy_vectors(

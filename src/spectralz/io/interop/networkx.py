@@ -9,7 +9,7 @@ import numpy as np
 
 from spectralz._support.extras import from_extra
 from spectralz.errors import ModelError
-from spectralz.io.labels import symmetric
+from spectralz.io.labels import refuse_constraints, symmetric
 from spectralz.model import Ising
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def from_networkx(
 def to_networkx(model: Ising) -> Any:
     """Return a ``networkx.Graph`` with J on its edges and the field on its nodes; see Ising.to_networkx."""
     networkx = from_extra("networkx", "networkx", "to_networkx")
+    refuse_constraints(model, "a graph")
     names = list(range(model.n)) if model.names is None else list(model.names)
     G = networkx.Graph(offset=model.constant)
     for name, theta in zip(names, model.field.tolist(), strict=True):

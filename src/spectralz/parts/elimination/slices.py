@@ -21,7 +21,6 @@ from spectralz._support.threads import thread_count
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.elimination.forward import log_z_of_program
 from spectralz.kernels.elimination.marginals import ProgramMarginals, marginals_of_program
-from spectralz.kernels.elimination.program import Program, Report
 from spectralz.kernels.sums import log_sum
 from spectralz.parts.elimination.constrained import program_of
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spectralz.kernels.elimination.program import Program, Report
     from spectralz.kernels.elimination.segments import Segments
     from spectralz.kernels.elimination.slicing import SlicedTree
     from spectralz.model import FloatArray, IntArray, Model

@@ -20,9 +20,8 @@ import scipy.sparse as sp
 
 from spectralz._support import clock, costs, deadline
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.kernels.elimination.forward import forward
+from spectralz.kernels.elimination.forward import NO_SPREAD, forward
 from spectralz.kernels.elimination.marginals import Marginals, backward
-from spectralz.kernels.elimination.forward import NO_SPREAD
 from spectralz.kernels.elimination.program import Steps
 from spectralz.kernels.elimination.tables import Block, Tables
 from spectralz.parts.mean_field.ascents import BETAS, NOISE
