@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,25 +11,28 @@ import numpy as np
 from spectralz.errors import ModelError
 from spectralz.model import RBM, FloatArray, IntArray, Ising, Model, Polynomial, SpinArray
 from spectralz.parts.pairs import all_pairs
+from spectralz.parts.presolve import Presolved, presolve
+from spectralz.result import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from spectralz.result import Marginals
+    from spectralz.result import Estimate, Marginals
 
 
 @dataclass(frozen=True)
 class ModelWithEvidence:
     """The whole model, the fixed spins with their values, and the model of the free spins.
 
-    Methods see only ``free``. Their results are completed by the fixed spins and, for an RBM, converted to its values.
+    Methods see only ``free``: the model that is ``given``, the one of the spins that are not fixed, or what presolving
+    leaves of it. Their results are completed and, for an RBM, converted to its values.
     """
 
     whole: Model
     rbm: RBM | None
     fixed: IntArray
     value: FloatArray
-    free: Model
+    given: Model
 
     @classmethod
     def checked(cls, model: Any, given: Mapping[Any, int] | None) -> ModelWithEvidence:
@@ -45,12 +49,30 @@ class ModelWithEvidence:
         free = whole.condition(evidence) if len(index) else whole
         return cls(whole, rbm, index, value, free.simplest())
 
+    @cached_property
+    def presolved(self) -> Presolved:
+        """What presolving leaves of the given model, and the way back."""
+        return presolve(self.given)
+
+    @property
+    def free(self) -> Model:
+        """The model that methods see."""
+        return self.presolved.model
+
+    def say(self, estimate: Estimate) -> Estimate:
+        """Return an answer whose status says what presolving did."""
+        if not self.presolved.words:
+            return estimate
+        status = Status(f"{estimate.status}; {self.presolved.words}", converged=estimate.status.converged)
+        return replace(estimate, status=status)
+
     @property
     def _kept(self) -> IntArray:
         return np.setdiff1d(np.arange(self.whole.n), self.fixed)
 
     def states(self, free: SpinArray) -> SpinArray:
         """Return states of all spins from states of the free spins."""
+        free = self.presolved.states(free)
         states = free
         if len(self.fixed):
             states = np.empty((len(free), self.whole.n), dtype=np.int8)
@@ -60,6 +82,8 @@ class ModelWithEvidence:
 
     def marginals(self, free: Marginals, *, of_all_pairs: bool = False) -> Marginals:
         """Return marginals of all spins from marginals of the free spins."""
+        pairs = all_pairs(self.given.n) if of_all_pairs else self.given.edges()[0]
+        free = self.presolved.marginals(replace(free, estimate=self.say(free.estimate)), pairs)
         if isinstance(self.whole, Polynomial):
             return self._of_polynomial(free)
         whole = self._with_fixed(free, of_all_pairs) if len(self.fixed) else free

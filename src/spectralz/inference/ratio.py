@@ -95,7 +95,7 @@ def log_ratio(
     >>> found.kind, round(float(found), 6) == round(sz.log_z(1.01 * model).log_z - sz.log_z(model).log_z, 6)
     (<Kind.EXACT: 'exact'>, True)
     """
-    first, second = (ModelWithEvidence.checked(model, given).free for model in (b, a))
+    first, second = (ModelWithEvidence.checked(model, given).given for model in (b, a))
     if first.n != second.n:
         raise ModelError(f"a has {second.n} spins and b has {first.n}; a ratio is that of models of the same spins")
     if first.names is not None and second.names is not None and first.names != second.names:

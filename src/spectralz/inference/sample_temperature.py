@@ -256,7 +256,7 @@ def temperature(
     if unknown:
         raise OptionError(f"{unknown[0]!r} is no option of temperature; it takes budget, work, threads and exclude")
     number = checked_count(seed, "seed", least=0)
-    whole = ModelWithEvidence.checked(model, None).free
+    whole = ModelWithEvidence.checked(model, None).given
     if isinstance(whole, Polynomial):
         raise OptionError("temperature takes models of pairs; for a Polynomial compare log_prob at several scales")
     drawn = _samples(samples, model, whole, values, weights, columns)

@@ -146,7 +146,7 @@ def thermodynamics(
     limits = checked_budget(budget, work)
     limit = checked_threads(threads)
     seed = checked_count(seed, "seed", least=0)
-    free = ModelWithEvidence.checked(model, given).free
+    free = ModelWithEvidence.checked(model, given).given
     passed = clock.stopwatch()
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
         solver = None if method in WAYS else _exact_method(free, at, method, left_out, deadline)

@@ -152,7 +152,8 @@ def log_z(
     P(x_0 = +1) = 0.500000
     """
     chosen = as_method(method, options)
-    free = ModelWithEvidence.checked(model, given).free
+    conditioned = ModelWithEvidence.checked(model, given)
+    free = conditioned.free
     if more is not None and checkpoint is not None:
         raise OptionError("more and checkpoint both continue an answer; give one of them")
     with _spreading(chosen, executor):
@@ -163,7 +164,7 @@ def log_z(
         else:
             result = chosen.run(free)
     _warn_of(chosen, result)
-    return result
+    return conditioned.say(result)
 
 
 def marginals(

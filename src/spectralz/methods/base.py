@@ -14,8 +14,8 @@ from spectralz._support.devices import using_device
 from spectralz._support.options import apply_checks, bytes_in_words, checked_count
 from spectralz._support.progress import with_history
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import OptionError, TooLargeError, showing_interrupts
-from spectralz.parts.outcome import MarginalOutcome, Outcome, with_proven_kind
+from spectralz.errors import ModelError, OptionError, TooLargeError, showing_interrupts
+from spectralz.parts.outcome import MarginalOutcome, Outcome, impossible_outcome, with_proven_kind
 from spectralz.parts.pairs import pairs_of, wanting_pairs
 from spectralz.result import Estimate, Kind, Marginals, Status
 
@@ -125,6 +125,8 @@ class Method(ABC):
     def run(self, model: Model) -> Estimate:
         """Return log Z of ``model`` as this method finds it."""
         passed = clock.stopwatch()
+        if model.constraints.is_impossible:
+            return self._pack(impossible_outcome(), passed())
         taken = self._taken(model)
         with self._in_place(taken), with_history() as history:
             return replace(self._pack(self._solve(taken), passed()), history=tuple(history))
@@ -174,6 +176,8 @@ class Method(ABC):
 
     def _taken(self, model: Model) -> Any:
         """Return the model if this method takes its terms and constraints."""
+        if model.constraints.is_impossible:
+            raise ModelError("no state satisfies the constraints: there is none to draw, and there are no means")
         if model.constraints and not self.takes_constraints:
             raise OptionError(
                 f"method {self.name!r} takes no constraints, and this model has {len(model.constraints)}; use "

@@ -102,11 +102,24 @@ class Table(Constraint):
     def given(self, fixed: Mapping[int, int]) -> tuple[Constraint, ...]:
         index = tuple(int(fixed[i] > 0) if i in fixed else slice(None) for i in self.scope)
         left = Table(tuple(i for i in self.scope if i not in fixed), self.allowed[index])
-        count = int(left.allowed.sum())
+        return left._simplest()
+
+    def _simplest(self) -> tuple[Constraint, ...]:
+        """Return the same as a clause or a parity if it is one, with the spins apart that have only one value."""
+        left, count = self, int(self.allowed.sum())
         if count == left.allowed.size:
             return ()
         if count == 0:
             return (NEVER,)
+        values = np.argwhere(left.allowed) * 2 - 1
+        total = values.sum(axis=0)
+        fixed = {i: int(values[0, k]) for k, i in enumerate(left.scope) if abs(total[k]) == count}
+        if fixed:
+            return tuple(Clause((i,), (value,)) for i, value in fixed.items()) + left.given(fixed)
+        for k, i in enumerate(left.scope):
+            without, other = np.moveaxis(left.allowed, k, 0)
+            if np.array_equal(without, other):  # whatever the value of this spin
+                return Table(tuple(j for j in left.scope if j != i), without)._simplest()
         if count == left.allowed.size - 1:
             (broken,) = np.argwhere(~left.allowed)
             return (Clause(left.scope, tuple((1 - 2 * broken).tolist())),)
@@ -137,14 +150,18 @@ class Clause(Constraint):
     kind = "clause"
     wanted: tuple[int, ...]
 
+    @property
+    def literals(self) -> list[tuple[int, int]]:
+        """Each spin with its wanted value."""
+        return list(zip(self.scope, self.wanted, strict=True))
+
     def holds(self, states: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(np.any(states[:, list(self.scope)] == np.array(self.wanted, dtype=np.int64), axis=1))
 
     def given(self, fixed: Mapping[int, int]) -> tuple[Constraint, ...]:
-        literals = list(zip(self.scope, self.wanted, strict=True))
-        if any(fixed.get(i) == value for i, value in literals):
+        if any(fixed.get(i) == value for i, value in self.literals):
             return ()
-        left = [(i, value) for i, value in literals if i not in fixed]
+        left = [(i, value) for i, value in self.literals if i not in fixed]
         return (Clause(tuple(i for i, _ in left), tuple(value for _, value in left)),)
 
     def _with_scope(self, scope: Sequence[int]) -> Clause:
