@@ -5,6 +5,7 @@ A message says what was given, what was expected, and what to do.
 
 from __future__ import annotations
 
+import math
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -201,3 +202,9 @@ def shown(value: Any) -> str:
     except (ValueError, RecursionError):  # a list with such a number in it, or lists in lists in lists
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
+
+
+def refuse_impossible(log_z: float) -> None:
+    """Refuse states and their means if there are none: if Z is zero."""
+    if log_z == -math.inf:
+        raise ModelError("no state satisfies the constraints: there are no states to draw, no means and no maximum")

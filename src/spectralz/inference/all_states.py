@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz.parts.all_states import MOST_SPINS, downs, log_weights, operations, overlaps, walsh
+from spectralz.errors import refuse_impossible
+from spectralz.parts.all_states import MOST_SPINS, are_allowed, downs, log_weights, operations, overlaps, walsh
 from spectralz.sampling.curves.observables import binder_of
 
 if TYPE_CHECKING:
@@ -35,14 +36,17 @@ def seconds(n: int, temperatures: int) -> float:
 
 def at_each(model: Model, betas: FloatArray) -> Iterator[Pairs]:
     """Yield every quantity at each temperature, as arrays of values and of bounds on their rounding."""
-    w, down = log_weights(model), downs(model.n)
+    w, down, allowed = log_weights(model), downs(model.n), are_allowed(model)
+    if model.constraints:
+        refuse_impossible(0.0 if allowed.any() else -math.inf)
+        w[~allowed] = w[allowed].min()  # of no importance, but not larger than the others
     for beta in betas.tolist():
-        yield _at(model, beta, w, down)
+        yield _at(model, beta, w, allowed, down)
 
 
-def _at(model: Model, beta: float, w: FloatArray, down: NDArray[np.uint8]) -> Pairs:
+def _at(model: Model, beta: float, w: FloatArray, allowed: NDArray[np.bool_], down: NDArray[np.uint8]) -> Pairs:
     n, top = model.n, float((beta * w).max())
-    p = np.exp(beta * w - top)
+    p = np.exp(beta * w - top) * allowed
     total = float(p.sum())
     p /= total
     mean = float(p @ w)

@@ -59,14 +59,15 @@ def describe(model: Ising | RBM | Polynomial, *, given: Mapping[Any, int] | None
     >>> about.edges, about.components, about["treewidth_lower"], about["treewidth_upper"]
     (40, 1, 2, 5)
     """
-    free = ModelWithEvidence.checked(model, given).free
+    conditioned = ModelWithEvidence.checked(model, given)
+    free, left = conditioned.given, conditioned.free
     n = free.n
     edges, J = free.graph, free.edges()[1]
     sizes = np.abs(free.higher.weight)
     degree = np.bincount(edges.ravel(), minlength=n)
     components = free.components()
-    cost = _cost(free)
-    widths = [_swept_width(n, edges, components), cost.width]
+    cost = _cost(left)
+    widths = [_swept_width(left.n, left.graph, left.components()), cost.width]
     return Description(
         spins=n,
         edges=len(edges),
@@ -83,7 +84,7 @@ def describe(model: Ising | RBM | Polynomial, *, given: Mapping[Any, int] | None
         components=len(components),
         largest_component=max((len(spins) for spins in components), default=0),
         is_forest=len(edges) == n - len(components),
-        treewidth_lower=_degeneracy(free),
+        treewidth_lower=_degeneracy(left),
         treewidth_upper=min((width for width in widths if width is not None), default=None),
         exact_order=cost.order,
         exact_memory=cost.memory,
@@ -92,6 +93,8 @@ def describe(model: Ising | RBM | Polynomial, *, given: Mapping[Any, int] | None
         largest_term=free.higher.largest,
         term_mean=float(sizes.mean()) if len(sizes) else 0.0,
         term_max=float(sizes.max(initial=0.0)),
+        constraints=len(free.constraints),
+        presolve=conditioned.presolved.words,
     )
 
 

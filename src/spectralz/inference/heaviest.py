@@ -19,6 +19,7 @@ from spectralz.errors import (
     SpectralzError,
     TooLargeError,
     catching_interrupt,
+    refuse_impossible,
     showing_interrupts,
 )
 from spectralz.inference.evidence import ModelWithEvidence
@@ -136,9 +137,11 @@ def map_state(
         raise OptionError(f"count is {count}: states of {model.n} spins take {words[0]}, and max_memory is {words[1]}")
     passed = clock.stopwatch()
     free = conditioned.free
+    refuse_impossible(-np.inf if free.constraints.is_impossible else 0.0)
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
         plan = None if method == "search" and free.n else _plan(free, memory, deadline, method == "exact")
         answer = _searched(free, wanted, deadline, rng) if plan is None else _eliminated(free, wanted, plan)
+    refuse_impossible(0.0 if len(answer.states) else -np.inf)
     weights = np.asarray(free.log_weight(answer.states))
     heaviest_first = np.argsort(-weights, kind="stable")
     states, weights = conditioned.states(answer.states[heaviest_first]), weights[heaviest_first]
@@ -186,6 +189,8 @@ def _eliminated(model: Model, count: int, plan: ExactPlan) -> _Answer:
 
 
 def _searched(model: Model, count: int, deadline: Deadline, rng: np.random.Generator) -> _Answer:
+    if model.constraints:
+        raise TooLargeError(Exact().plan(model).refusal or "the search takes no constraints; ask for exact")
     states = np.where(model.field >= 0.0, 1, -1).astype(np.int8)[None]
     upper, rounds = np.inf, 0
     with catching_interrupt() as interrupt:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 KNOWN = ("log_z", "energy", "entropy", "heat_capacity", "magnetization", "overlap")
 # The variance of the energy is the slope of the mean energy, by differences of the fourth order.
 STENCIL = (-2.0, -1.0, 1.0, 2.0)
+# An inverse temperature that does not change any digit.
+NEARLY_ZERO = 1e-200
 SLOPE = (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0)
 
 
@@ -64,7 +66,8 @@ def sums_of(model: Model, method: Method) -> Callable[[float], Moments]:
     sizes = float(np.abs(model.field).sum() + np.abs(J).sum()) + model.higher.total + abs(model.constant)
 
     def moments(beta: float) -> Moments:
-        marginals = method.run_marginals(model.scaled(beta), pairs=True)
+        # Constraints couple spins at beta = 0 too, and the edges must not be lost.
+        marginals = method.run_marginals(model.scaled(beta or NEARLY_ZERO), pairs=True)
         if marginals.term_mean is None:
             energy = mean_energy(model, marginals.mean, aligned(marginals.edges, marginals.pair_mean, edges))
         else:
@@ -100,7 +103,7 @@ def quantities(
 
     Steps of ``step`` beside beta should lose about as many digits by the errors of energies as by their length.
     """
-    here = moments(beta) if beta > 0.0 else at_infinite_temperature(model)
+    here = moments(beta) if beta > 0.0 or model.constraints else at_infinite_temperature(model)
     log_z, energy, mean, off = here
     capacity, off_capacity = 0.0, 0.0
     if beta > 0.0:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from spectralz.errors import refuse_impossible
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.rows import read_rows, rows_under, with_part
 from spectralz.inference.verbs import as_method, log_z
@@ -118,6 +119,7 @@ def log_prob(
     half = with_part(chosen, 2)
     rows = rows_under(whole, states, half, cells=False)
     estimate = log_z(model, chosen if rows.is_exact else half, given=given, executor=executor)
+    refuse_impossible(estimate.log_z)
     log_prob = np.where(agrees, rows.log_weight - estimate.log_z, -np.inf)
     error = rows.error if (states == 0).any() else None
     return LogProb(log_prob, rows.log_weight, estimate, error, rows.is_exact, rows.trusted)

@@ -108,7 +108,8 @@ def log_ratio(
     if exact is not None:
         return exact
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
-        bridged = _bridged(first, second, deadline, rng)
+        has_constraints = bool(first.constraints or second.constraints)
+        bridged = None if has_constraints else _bridged(first, second, deadline, rng)
     return bridged if bridged is not None else _one_by_one(first, second, auto)
 
 
@@ -120,6 +121,8 @@ def _exactly(first: Model, second: Model, auto: Auto) -> Quantity | None:
         below, above = (log_z(model, method) for model, method in zip((first, second), methods, strict=True))
     except TooLargeError:
         return None
+    if below.log_z == -math.inf:
+        raise ModelError("no state satisfies the constraints of a: its Z is 0, and a ratio to it has no value")
     error = math.fsum(e.upper - e.lower for e in (below, above) if e.lower is not None and e.upper is not None)
     is_exact = below.kind is above.kind is Kind.EXACT
     status = Status(f"both models solved by {below.method.name} and {above.method.name}")

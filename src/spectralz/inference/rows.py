@@ -22,6 +22,7 @@ from spectralz.model.columns import checked_labels, column_names, places_of_labe
 from spectralz.model.coupling.entries import symmetric
 from spectralz.model.values import LOW, read_cells, spins_of
 from spectralz.parts.missing_cells import distinct_rows, missing_cells, neighbors_of
+from spectralz.parts.presolve import presolve
 from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind
 
@@ -132,7 +133,8 @@ def rows_under(model: Model, states: SpinArray, method: Method, *, cells: bool) 
         log_weight[~lacks] = model.log_weight(different[~lacks])
     lacking = np.flatnonzero(lacks)
     easy, hard = lacking[:0], lacking
-    if len(lacking) and isinstance(method, Auto | Exact) and not model.higher.number and has_few_pairs(model):
+    is_plain = not model.higher.number and not model.constraints
+    if len(lacking) and isinstance(method, Auto | Exact) and is_plain and has_few_pairs(model):
         groups = missing_cells(different[lacking], neighbors_of(model.n, model.edges()[0]))
         is_easy = _states_of_rows(groups) <= MOST_STATES_OF_ROW
         easy, hard = lacking[is_easy], lacking[~is_easy]
@@ -161,7 +163,8 @@ def _summed(model: Model, groups: MissingCells) -> tuple[FloatArray, FloatArray]
 
 def _with_hard(rows: Rows, model: Model, states: SpinArray, hard: IntArray, method: Method, cells: bool) -> Rows:
     """Fill in the rows that need a method; once time is up the rest comes from mean field, and is not trusted."""
-    shared, quick = with_part(method, len(hard)), MeanField()
+    shared = with_part(method, len(hard))
+    quick = shared if model.constraints else MeanField()
     budget = method.budget if isinstance(method, Auto) and method.work is None else None
     end = math.inf if budget is None else clock.now() + LONGER * budget
     has_errors, trusted, is_exact, interrupted = True, True, True, False
@@ -194,7 +197,10 @@ def _with_hard(rows: Rows, model: Model, states: SpinArray, hard: IntArray, meth
 
 
 def _asked(model: Model, method: Method, cells: bool) -> Any:
-    return method.run_marginals(model, pairs=False) if cells else method.run(model)
+    presolved = presolve(model)
+    if not cells:
+        return method.run(presolved.model)
+    return presolved.marginals(method.run_marginals(presolved.model, pairs=False), np.empty((0, 2), dtype=np.int64))
 
 
 def with_part(method: Method, parts: int) -> Method:

@@ -259,6 +259,8 @@ def temperature(
     whole = ModelWithEvidence.checked(model, None).given
     if isinstance(whole, Polynomial):
         raise OptionError("temperature takes models of pairs; for a Polynomial compare log_prob at several scales")
+    if whole.constraints:
+        raise OptionError("temperature takes models without constraints; compare log_prob at several scales")
     drawn = _samples(samples, model, whole, values, weights, columns)
     passed = clock.stopwatch()
     curve = _Curve(whole, "auto" if method == PSEUDO else method, number, options)

@@ -333,7 +333,7 @@ def _exact_method(
         if isinstance(model, Polynomial):
             raise OptionError("quadrature takes pairs of spins only; ask for exact, annealing or auto")
         return Quadrature() if has_few_pairs(model) else None
-    if "quadrature" in left_out or not has_few_pairs(model):
+    if "quadrature" in left_out or not has_few_pairs(model) or model.constraints:
         return None
     # The coldest run has the largest grid.
     coldest = model.scaled(max(float(betas.max()), 1.0))
@@ -353,6 +353,7 @@ def _listed(model: Model, betas: FloatArray) -> dict[str, Any]:
     found = stacked(rows)
     values, errors = (np.array([found[name][part] for name in KNOWN]) for part in (0, 1))
     words = f"summed over all 2^{model.n} states at each temperature"
+    words += ", without those that break a constraint" if model.constraints else ""
     curves = _of_exact(model, betas[: len(rows)], values, errors, words, interrupted=interrupt.happened)
     return curves | as_fields({name: pair for name, pair in found.items() if name not in KNOWN})
 

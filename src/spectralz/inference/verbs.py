@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -484,6 +485,9 @@ def bounds(
     number = checked_count(seed, "seed", least=0)
     free = ModelWithEvidence.checked(model, given).free
     passed = clock.stopwatch()
+    if free.constraints.is_impossible:
+        zero = -math.inf
+        return Bounds(lower=zero, upper=zero, lower_method="presolve", upper_method="presolve", rows=(), **passed())
     with showing_interrupts(), using_threads(checked_threads(threads)), budgeted(*limits) as deadline:
         if probability is None:
             found = bracket(free, deadline, exclude)

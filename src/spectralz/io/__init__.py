@@ -12,8 +12,8 @@
 ``csv``     .csv .tsv .edges              edge lists (:mod:`spectralz.io.csv_edges`)
 ==========  ============================  ==============================================================================
 
-``uai``, ``npz`` and ``json`` hold terms of three and more spins and constraints, the others pairs only. Files of every format may be
-compressed by gzip. docs/your-model.md gives the log-weight that each format stands for.
+``uai``, ``npz`` and ``json`` hold terms of three and more spins and constraints, the others pairs only. Files of every
+format may be compressed by gzip. docs/your-model.md gives the log-weight that each format stands for.
 """
 
 from __future__ import annotations
@@ -235,8 +235,8 @@ def write(model: Model | RBM, path: str | PathLike[str], *, format: str | None =
     whole = model.to_ising() if isinstance(model, RBM) else model
     if whole.constraints and not chosen.keeps_terms:
         raise ModelError(
-            f"this model has {len(whole.constraints)} constraints, and {chosen.name} files cannot hold any; write .npz, "
-            ".json or .uai"
+            f"this model has {len(whole.constraints)} constraints, and {chosen.name} files cannot hold any; "
+            "write .npz, .json or .uai"
         )
     if isinstance(whole, Polynomial) and not chosen.keeps_terms:
         if whole.higher.number:

@@ -9,8 +9,8 @@ sixteen can be read. State 0 is spin -1 and state 1 is spin +1. A factor's table
 four numbers for four entries, and likewise for more variables. So the conversion is exact and Z is that of the file:
 c is added to the offset.
 
-Zeros become constraints (:mod:`spectralz.model.from_tables`), and a constraint of up to sixteen variables is written as a
-table of zeros and ones.
+Zeros become constraints (:mod:`spectralz.model.from_tables`), and a constraint of up to sixteen variables is written as
+a table of zeros and ones.
 
 Answers: ``PR`` and then log10 of Z (the only place where this package does not use natural logarithms); ``MAR`` and
 then the number of variables and, for each, its number of states and their probabilities.

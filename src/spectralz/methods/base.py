@@ -14,7 +14,7 @@ from spectralz._support.devices import using_device
 from spectralz._support.options import apply_checks, bytes_in_words, checked_count
 from spectralz._support.progress import with_history
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import ModelError, OptionError, TooLargeError, showing_interrupts
+from spectralz.errors import OptionError, TooLargeError, refuse_impossible, showing_interrupts
 from spectralz.parts.outcome import MarginalOutcome, Outcome, impossible_outcome, with_proven_kind
 from spectralz.parts.pairs import pairs_of, wanting_pairs
 from spectralz.result import Estimate, Kind, Marginals, Status
@@ -176,8 +176,7 @@ class Method(ABC):
 
     def _taken(self, model: Model) -> Any:
         """Return the model if this method takes its terms and constraints."""
-        if model.constraints.is_impossible:
-            raise ModelError("no state satisfies the constraints: there is none to draw, and there are no means")
+        refuse_impossible(-np.inf if model.constraints.is_impossible else 0.0)
         if model.constraints and not self.takes_constraints:
             raise OptionError(
                 f"method {self.name!r} takes no constraints, and this model has {len(model.constraints)}; use "

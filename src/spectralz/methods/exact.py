@@ -21,7 +21,7 @@ from spectralz._support.options import (
 )
 from spectralz._support.progress import report, reporter_of
 from spectralz._support.threads import using_threads
-from spectralz.errors import OptionError, TooLargeError
+from spectralz.errors import OptionError, TooLargeError, refuse_impossible
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.parts.outcome import exact_outcome, impossible_outcome, with_kind_of_means
@@ -381,8 +381,6 @@ class Exact(Method):
         from spectralz.parts.elimination.constrained import program_of
         from spectralz.parts.elimination.slices import log_z_of_slices
 
-        if model.constraints.is_impossible:
-            return self._outcome(model, plan, [-math.inf], 0.0)
         model = self._with_tables(model)
         plan = self._listed_if_quicker(model, plan)
         program = program_of(plan.tree, model)
@@ -401,12 +399,10 @@ class Exact(Method):
 
     def solve_marginals_of_plan(self, model: Model, plan: ExactPlan) -> MarginalOutcome:
         """Carry out a plan that has no refusal forwards and back, if there is enough memory for both."""
-        from spectralz.kernels.elimination.forward import refuse_impossible
         from spectralz.kernels.elimination.marginals import marginals_of_program
         from spectralz.parts.elimination.constrained import program_of
 
         n = model.n
-        refuse_impossible(-math.inf if model.constraints.is_impossible else 0.0)
         model = self._with_tables(model)
         plan = self._listed_if_quicker(model, plan)
         if plan.segments.memory > int(self.max_memory):
@@ -499,11 +495,10 @@ class Exact(Method):
 
     def sample_plan(self, model: Model, plan: ExactPlan, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Draw states by a plan that `refuses_samples` does not refuse."""
-        from spectralz.kernels.elimination.forward import refuse_impossible, sample_program
+        from spectralz.kernels.elimination.forward import sample_program
         from spectralz.parts.elimination.constrained import program_of
 
         n = model.n
-        refuse_impossible(-math.inf if model.constraints.is_impossible else 0.0)
         model = self._with_tables(model)
         program = program_of(plan.tree, model)
         if program.rounding_bound() + model.rounding_of_terms > LARGEST_SAMPLING_ERROR:
@@ -520,8 +515,6 @@ class Exact(Method):
         from spectralz.parts.elimination.constrained import program_of
 
         n = model.n
-        if model.constraints.is_impossible:
-            return np.zeros((0, n), dtype=np.int8), -math.inf, 0.0
         model = self._with_tables(model)
         program = program_of(plan.tree, model)
         states, largest = heaviest_states(program, model.n, count, reporter_of("eliminating spins"))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Most spins: their tables of 2^n numbers take a quarter of a gigabyte each. Spins that are transformed together.
 MOST_SPINS, TOGETHER = 25, 5
+STATES_TOGETHER = 1 << 16
 
 
 def operations(n: int) -> float:
@@ -56,6 +57,18 @@ def log_weights(model: Model) -> FloatArray:
     for scope, weight in model.higher.items():
         table[sum(1 << i for i in scope)] += weight
     return walsh(table)
+
+
+def are_allowed(model: Model) -> NDArray[np.bool_]:
+    """Return whether every state satisfies the constraints."""
+    allowed = np.ones(2**model.n, dtype=np.bool_)
+    for constraint in model.constraints:
+        for begin in range(0, len(allowed), STATES_TOGETHER):
+            index = np.arange(begin, min(begin + STATES_TOGETHER, len(allowed)))
+            states = 1 - 2 * ((index[:, None] >> np.array(constraint.scope, dtype=np.int64)) & 1)
+            own = constraint.renamed({i: k for k, i in enumerate(constraint.scope)})
+            allowed[index] &= own.holds(states)
+    return allowed
 
 
 def downs(n: int) -> NDArray[np.uint8]:

@@ -136,7 +136,7 @@ def _probability(product: Product, probability: FloatArray) -> FloatArray:
         return np.array([product.sign < 0, product.sign > 0], dtype=np.float64)
     if len(product.spins) > 1:
         return np.array([0.5, 0.5])
-    return probability[product.spins[0]][:: product.sign]
+    return np.asarray(probability[product.spins[0]][:: product.sign])
 
 
 def product_of(products: Iterable[Product]) -> Product:
@@ -360,8 +360,8 @@ def with_twin(constraint: Constraint, gone: int, sign: int, stays: int) -> tuple
     """Return a constraint with one of its spins replaced by another one times a sign; None if it has no such form."""
     both = stays in constraint.scope
     if isinstance(constraint, Parity):
-        scope = set(constraint.scope) ^ {gone, stays}
-        return (Parity(tuple(sorted(scope)), constraint.product * sign),)
+        odd = set(constraint.scope) ^ {gone, stays}
+        return (Parity(tuple(sorted(odd)), constraint.product * sign),)
     if isinstance(constraint, Clause):
         literals = [(stays if i == gone else i, v * sign if i == gone else v) for i, v in constraint.literals]
         values = dict(literals)

@@ -116,6 +116,7 @@ class Auto(Method):
     gives_marginals: ClassVar[bool] = True
     gives_samples: ClassVar[bool] = True
     takes_terms: ClassVar[bool] = True
+    takes_constraints: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -200,7 +201,7 @@ class Auto(Method):
             exact = Exact(max_memory=self.max_memory)
             solve = exact.solve_marginals_of_plan if limits.with_means else exact.solve_plan
             return exact, lambda: solve(model, plan)
-        if "quadrature" in self.exclude or isinstance(model, Polynomial):
+        if "quadrature" in self.exclude or isinstance(model, Polynomial) or model.constraints:
             return None
         quadrature = Quadrature()
         try:
@@ -216,6 +217,7 @@ class Auto(Method):
 
     def _estimate(self, model: Model, refusal: str, limits: _Limits) -> Outcome | MarginalOutcome:
         """Answer by the schedule; ``refusal`` says why there is no exact answer, if one was possible."""
+        _refuse_constraints(model, refusal)
         assert isinstance(self.max_memory, int)
         deadline = limits.deadline
         problem = Problem(
@@ -274,6 +276,7 @@ class Auto(Method):
         exact = Exact(max_memory=self.max_memory)
         if plan is not None and exact.refuses_samples(plan) is None:
             return exact.sample_plan(model, plan, size, rng)
+        _refuse_constraints(model)
         if "quadrature" not in self.exclude and isinstance(model, Ising):
             quadrature = quadrature_in_time(model, limits.of_exact, with_means=False)
             if quadrature is not None:
@@ -293,6 +296,14 @@ class _Limits:
     of_exact: Deadline
     with_means: bool
     seed: int
+
+
+def _refuse_constraints(model: Model, why: str = "") -> None:
+    """Refuse a model with constraints that is not solved exactly."""
+    if model.constraints:
+        raise TooLargeError(
+            why or Exact().plan(model).refusal or "exact is excluded, and nothing else takes constraints"
+        )
 
 
 def _outcome_of(answer: Outcome | MarginalOutcome) -> Outcome:

@@ -25,6 +25,9 @@ class Description(dict[str, Any], Shown):  # type: ignore[misc]  # without a has
     terms, largest_term, term_mean, term_max
         Number of terms of three and more spins, most spins of one, and sizes of their weights. Edges then are the pairs
         of spins that share a term.
+    constraints, presolve
+        Number of constraints, and what presolving makes of them. Edges are also the pairs of spins that share one; the
+        treewidth and the cost are those of the model that presolving leaves.
     storage
         How the coupling is kept.
     is_forest
@@ -73,6 +76,8 @@ class Description(dict[str, Any], Shown):  # type: ignore[misc]  # without a has
     largest_term: int = 0
     term_mean: float = 0.0
     term_max: float = 0.0
+    constraints: int = 0
+    presolve: str = ""
 
     def __post_init__(self) -> None:
         self.update({entry.name: getattr(self, entry.name) for entry in fields(self)})

@@ -59,6 +59,10 @@ def estimate(result: Estimate, ax: Axes | None = None) -> Axes:
     """
     rows = drawing.rows_of_answer(result)
     axes = _axes(ax, len(rows))
+    if result.log_z == -np.inf:  # there is no place for it on an axis
+        axes.set_title(headline(result))
+        axes.set_axis_off()
+        return axes
     drawing.draw_answer(axes, result, rows, is_numbered=True)
     axes.set_title(headline(result))
     drawing.add_legend_below(axes, drawing.handles_of(rows, "not trusted") + drawing.interval_handles(result.interval))

@@ -195,6 +195,7 @@ def description(result: Description) -> Table:
             [("terms", _terms(result.terms, result.largest_term, result.term_mean, result.term_max))]
             * bool(result.terms)
         ),
+        *([("constraints", f"{result.constraints}; {result.presolve}".removesuffix("; "))] * bool(result.constraints)),
         ("field", _field(result.field_mean, result.field_max)),
         ("constant", f"{result.offset + result.trace:.6g}"),
         ("components", f"{result.components}, the largest of {result.largest_component} spins{forest}"),

@@ -164,6 +164,8 @@ def aligned(table: Table, width: int = COLUMNS) -> str:
 def _proof(result: Estimate) -> str:
     """Return what is proven beyond the answer itself, or an empty text."""
     lower, upper = result.lower, result.upper
+    if result.log_z == -math.inf:
+        return ""
     if result.kind is Kind.EXACT and lower is not None and upper is not None:
         return f"proven to within {max(upper - result.log_z, result.log_z - lower):.2g}"
     if (result.kind is Kind.LOWER_BOUND and upper is None) or (result.kind is Kind.UPPER_BOUND and lower is None):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support.compiling import compiled, inner
-from spectralz.errors import ModelError
+from spectralz.errors import refuse_impossible
 from spectralz.kernels.elimination.leaves import Leaves, count_alike, fill_together
 from spectralz.kernels.elimination.tables import (
     BLOCK_BITS,
@@ -171,12 +171,6 @@ def fill(steps: Steps, t: int, out: FloatArray, tables: Tables, block: Block, by
         for i in range(size):
             part[i] = block.plus[i] - shift if block.plus[i] > LEAST else EXCLUDED
     return shift
-
-
-def refuse_impossible(log_z: float) -> None:
-    """Refuse to give states, or their means, if there are none."""
-    if log_z == -np.inf:
-        raise ModelError("no state satisfies the constraints: there is none to draw, and there are no means")
 
 
 def sampling_entries(tree: EliminationTree) -> int:
