@@ -40,7 +40,7 @@ def refuse_non_finite(array: FloatArray, name: str) -> None:
     for place in np.argwhere(~np.isfinite(array))[:1].tolist():
         raise ModelError(
             f"{name}[{', '.join(map(str, place))}] is {array[tuple(place)]}; every number of a model must be finite "
-            "(write a hard constraint with Ising.condition, not with an infinite weight)"
+            "(write a hard constraint with model.with_constraints, not with an infinite weight)"
         )
 
 

@@ -272,7 +272,7 @@ class Sparse(Entries):
             row = int(np.searchsorted(A.indptr, bad[0], side="right")) - 1
             raise ModelError(
                 f"coupling[{row}, {int(A.indices[bad[0]])}] is {A.data[bad[0]]}; every number of a model must be "
-                "finite (write a hard constraint with Ising.condition, not with an infinite weight)"
+                "finite (write a hard constraint with model.with_constraints, not with an infinite weight)"
             )
         difference = (A / 2.0 - A.T / 2.0).tocoo()
         if len(difference.data) and np.any(difference.data):
