@@ -106,24 +106,24 @@ class Table(Constraint):
 
     def _simplest(self) -> tuple[Constraint, ...]:
         """Return the same as a clause or a parity if it is one, with the spins apart that have only one value."""
-        left, count = self, int(self.allowed.sum())
-        if count == left.allowed.size:
+        count = int(self.allowed.sum())
+        if count == self.allowed.size:
             return ()
         if count == 0:
             return (NEVER,)
-        values = np.argwhere(left.allowed) * 2 - 1
+        if count == self.allowed.size - 1:
+            (broken,) = np.argwhere(~self.allowed)
+            return (Clause(self.scope, tuple((1 - 2 * broken).tolist())),)
+        values = np.argwhere(self.allowed) * 2 - 1
         total = values.sum(axis=0)
-        fixed = {i: int(values[0, k]) for k, i in enumerate(left.scope) if abs(total[k]) == count}
+        fixed = {i: int(values[0, k]) for k, i in enumerate(self.scope) if abs(total[k]) == count}
         if fixed:
-            return tuple(Clause((i,), (value,)) for i, value in fixed.items()) + left.given(fixed)
-        for k, i in enumerate(left.scope):
-            without, other = np.moveaxis(left.allowed, k, 0)
+            return tuple(Clause((i,), (value,)) for i, value in fixed.items()) + self.given(fixed)
+        for k, i in enumerate(self.scope):
+            without, other = np.moveaxis(self.allowed, k, 0)
             if np.array_equal(without, other):  # whatever the value of this spin
-                return Table(tuple(j for j in left.scope if j != i), without)._simplest()
-        if count == left.allowed.size - 1:
-            (broken,) = np.argwhere(~left.allowed)
-            return (Clause(left.scope, tuple((1 - 2 * broken).tolist())),)
-        return (left._as_parity() or left,)
+                return Table(tuple(j for j in self.scope if j != i), without)._simplest()
+        return (self._as_parity() or self,)
 
     def _as_parity(self) -> Parity | None:
         if 2 * np.count_nonzero(self.allowed) != self.allowed.size:

@@ -129,12 +129,15 @@ def _fitted(scope: Scope, weights: FloatArray) -> tuple[list[tuple[Scope, float]
     """Return few terms whose sum is the log of every weight that is not zero, and by how much it may miss it."""
     where = np.flatnonzero(weights > 0.0)
     logs = np.log(weights[where])
+    if logs.min() == logs.max():
+        constant = float(logs[0])
+        return [((), constant)] if constant else [], 4.0 * UNIT_ROUNDOFF * abs(constant) + UNIT_ROUNDOFF
     states = 2.0 * ((where[:, None] >> np.arange(len(scope))[::-1]) & 1) - 1.0
     chosen: list[tuple[int, ...]] = []
     for size in range(min(MOST_FITTED_SPINS, len(scope)) + 1):
         chosen += itertools.combinations(range(len(scope)), size)
         design = np.stack([states[:, list(spins)].prod(axis=1) for spins in chosen], axis=1)
-        terms = logs[:1] if size == 0 else np.linalg.lstsq(design, logs, rcond=None)[0]
+        terms = np.linalg.lstsq(design, logs, rcond=None)[0]
         terms = np.where(np.abs(terms) > 8.0 * UNIT_ROUNDOFF * np.abs(logs).max(), terms, 0.0)
         largest = float(np.abs(logs).max() + np.abs(terms).sum())
         missed = float(np.abs(design @ terms - logs).max())
