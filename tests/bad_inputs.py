@@ -42,7 +42,6 @@ ARRAYS = [
     "sz.Ising.from_edges(3, [(0, 1), (1, 2)], [1.0, 2.0, 3.0])",
     "sz.Ising.from_edges(3, [(0.0, 1.0)], [1.0])",
     "sz.Ising.from_edges(3, [(0, 1, 2)], [1.0])",
-    "model.with_constraints(sz.constraints.clause({7: +1}))",
     "model.with_constraints(sz.constraints.equal(1, 1))",
     "model.with_constraints({0: +1})",
     "sz.constraints.parity([0, 1], 2)",

@@ -318,6 +318,56 @@ def test_presolve_goes_back():
     assert "4; presolve fixed 2" in str(about)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_presolve_keeps_every_state(seed):
+    """The states of the smaller model are those of the whole one, each once, with the same weights."""
+    rng = np.random.default_rng(seed)
+    n, shrunk = 8, 0
+    every = np.array(list(itertools.product((-1, 1), repeat=n)))
+    for _ in range(25):
+        field = rng.normal(size=n) * (rng.random(n) < 0.5)
+        model = sz.Ising.from_edges(n, [(0, 1), (2, 3), (1, 4)], rng.normal(size=3), field)
+        written = [_short_constraint(rng, n) for _ in range(int(rng.integers(2, 8)))]
+        model = model.with_constraints(*(statement for statement, _ in written))
+        allowed = every[[all(holds(x) for _, holds in written) for x in every.tolist()]]
+        found = presolve(model)
+        smaller = np.array(list(itertools.product((-1, 1), repeat=found.model.n))).reshape(-1, found.model.n)
+        smaller = smaller[found.model.constraints.hold(smaller)]
+        back = found.states(smaller.astype(np.int8))
+        shrunk += found.model.n < n
+        assert len(back) == len(allowed)
+        assert {tuple(x) for x in back.tolist()} == {tuple(x) for x in allowed.tolist()}
+        assert np.asarray(found.model.log_weight(smaller)) == pytest.approx(
+            np.asarray(model.log_weight(back)), abs=1e-12
+        )
+    assert shrunk >= 5
+
+
+def _short_constraint(rng, n):
+    """Return a constraint of two or three spins, from which something follows for others, and its predicate."""
+    a, b, c = rng.choice(n, 3, replace=False).tolist()
+    s, t = rng.choice([-1, 1], 2).tolist()
+    options = [
+        (say.parity([a, b], s), lambda x: x[a] * x[b] == s),
+        (say.parity([a, b, c], s), lambda x: x[a] * x[b] * x[c] == s),
+        (say.implies((a, s), (b, t)), lambda x: x[a] != s or x[b] == t),
+        (say.implies((a, s), (b, t)), lambda x: x[a] != s or x[b] == t),
+        (say.clause({a: s, b: t, c: 1}), lambda x: x[a] == s or x[b] == t or x[c] == 1),
+        (say.exactly_one([a, b, c]), lambda x: x[a] + x[b] + x[c] == -1),
+        (say.at_most_one([a, b, c]), lambda x: x[a] + x[b] + x[c] <= -1),
+    ]
+    return options[int(rng.integers(len(options)))]
+
+
+def test_means_of_couplings_that_cancel():
+    """x_1 = x_2, so the couplings of both to x_0 cancel; their means do not."""
+    model = sz.Ising.from_edges(4, [(0, 1), (0, 2), (0, 3)], [1.0, -1.0, 0.5], field=[0.3, 0.7, 0.0, 0.0])
+    model = model.with_constraints(say.equal(1, 2))
+    means = sz.marginals(model)
+    assert means.pair_mean[0] == means.pair_mean[1] == pytest.approx(means.mean[0] * means.mean[1])
+    assert abs(means.pair_mean[0]) > 0.1
+
+
 def test_contradictions_are_found():
     coins = sz.Ising(np.zeros(3))
     for statements in (
@@ -349,6 +399,22 @@ def test_slices_keep_constraints():
         checked += found.details["sliced"] > 0
         log_z = summed(weights_of(model, states))[0]
         assert found.lower <= log_z <= found.upper
+
+
+def test_slices_keep_constraints_of_fixed_spins():
+    """Independent sets of a dense graph: most of the pairs are among the spins that are fixed."""
+    rng = np.random.default_rng(0)
+    n = 12
+    edges = [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.7]
+    model = sz.Ising(rng.normal(size=n)).with_constraints(*(say.at_most_one(edge) for edge in edges))
+    every = itertools.product((-1, 1), repeat=n)
+    states = np.array([x for x in every if all(x[i] + x[j] < 2 for i, j in edges)])
+    log_z, p = summed(weights_of(model, states))
+    method = sz.Exact(max_memory=512)
+    found = method.run(model)
+    assert found.details["sliced"] > 3
+    assert found.lower <= log_z <= found.upper
+    assert method.run_marginals(model).mean == pytest.approx(p @ states, abs=1e-9)
 
 
 def test_models_keep_constraints():

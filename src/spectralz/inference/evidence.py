@@ -57,11 +57,11 @@ class ModelWithEvidence:
     @property
     def free(self) -> Model:
         """The model that methods see."""
-        return self.presolved.model
+        return self.presolved.model if self.given.constraints else self.given
 
     def say(self, estimate: Estimate) -> Estimate:
         """Return an answer whose status says what presolving did."""
-        if not self.presolved.words:
+        if not (self.given.constraints and self.presolved.words):
             return estimate
         status = Status(f"{estimate.status}; {self.presolved.words}", converged=estimate.status.converged)
         return replace(estimate, status=status)
@@ -72,7 +72,7 @@ class ModelWithEvidence:
 
     def states(self, free: SpinArray) -> SpinArray:
         """Return states of all spins from states of the free spins."""
-        free = self.presolved.states(free)
+        free = self.presolved.states(free) if self.given.constraints else free
         states = free
         if len(self.fixed):
             states = np.empty((len(free), self.whole.n), dtype=np.int8)
@@ -82,8 +82,9 @@ class ModelWithEvidence:
 
     def marginals(self, free: Marginals, *, of_all_pairs: bool = False) -> Marginals:
         """Return marginals of all spins from marginals of the free spins."""
-        pairs = all_pairs(self.given.n) if of_all_pairs else self.given.edges()[0]
-        free = self.presolved.marginals(replace(free, estimate=self.say(free.estimate)), pairs)
+        if self.given.constraints:
+            pairs = all_pairs(self.given.n) if of_all_pairs else self.given.edges()[0]
+            free = self.presolved.marginals(replace(free, estimate=self.say(free.estimate)), pairs)
         if isinstance(self.whole, Polynomial):
             return self._of_polynomial(free)
         whole = self._with_fixed(free, of_all_pairs) if len(self.fixed) else free

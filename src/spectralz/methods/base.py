@@ -125,7 +125,7 @@ class Method(ABC):
     def run(self, model: Model) -> Estimate:
         """Return log Z of ``model`` as this method finds it."""
         passed = clock.stopwatch()
-        if model.constraints.is_impossible:
+        if model.constraints and model.constraints.is_impossible:
             return self._pack(impossible_outcome(), passed())
         taken = self._taken(model)
         with self._in_place(taken), with_history() as history:
@@ -176,12 +176,13 @@ class Method(ABC):
 
     def _taken(self, model: Model) -> Any:
         """Return the model if this method takes its terms and constraints."""
-        refuse_impossible(-np.inf if model.constraints.is_impossible else 0.0)
-        if model.constraints and not self.takes_constraints:
-            raise OptionError(
-                f"method {self.name!r} takes no constraints, and this model has {len(model.constraints)}; use "
-                f"{TAKING_CONSTRAINTS}, or drop them (model.unconstrained), which makes Z larger"
-            )
+        if model.constraints:
+            refuse_impossible(-np.inf if model.constraints.is_impossible else 0.0)
+            if not self.takes_constraints:
+                raise OptionError(
+                    f"method {self.name!r} takes no constraints, and this model has {len(model.constraints)}; use "
+                    f"{TAKING_CONSTRAINTS}, or drop them (model.unconstrained), which makes Z larger"
+                )
         if model.higher.number and not self.takes_terms:
             raise OptionError(
                 f"method {self.name!r} takes pairs of spins only, and this model has terms of up to "
