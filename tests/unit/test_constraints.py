@@ -434,6 +434,16 @@ def test_slices_keep_constraints_of_fixed_spins():
     assert method.run_marginals(model).mean == pytest.approx(p @ states, abs=1e-9)
 
 
+def test_thousands_of_excluded_tables_add_up():
+    """A star whose 3,000 leaves equal its hub, without presolve: what is excluded stays so, and never overflows."""
+    n = 3000
+    star = sz.Ising(np.zeros(n)).with_constraints(*(say.equal(0, i) for i in range(1, n)), say.clause({n - 1: 1}))
+    found = sz.Exact().run(star)
+    assert found.log_z == pytest.approx(0.0, abs=1e-12)
+    assert np.all(sz.Exact().run_marginals(star).mean == 1.0)
+    assert sz.Exact().run(star.with_constraints(say.clause({1: -1}))).log_z == -math.inf
+
+
 def test_models_keep_constraints():
     model = sz.Ising.from_edges(4, [(0, 1)], [1.0], field=[0.5, 0.0, 0.0, 0.0], names=list("abcd"))
     constrained = model.with_constraints(say.implies(("a", 1), ("c", -1)), say.at_most_one(list("abd")))
