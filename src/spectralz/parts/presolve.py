@@ -441,36 +441,16 @@ def _strongly_connected(implied: list[tuple[int, int]]) -> list[tuple[int, int, 
 
 
 def _drop_repetitions(now: Reduced) -> Reduced:
-    """Drop clauses that follow from others and shorten some; put constraints into tables that have all their spins."""
-    clauses = _short_clauses([c for c in now.constraints if isinstance(c, Clause)])
+    """Drop clauses that follow from others and shorten some; make one of tables of the same spins."""
+    left = list[Constraint](_short_clauses([c for c in now.constraints if isinstance(c, Clause)]))
     tables: dict[tuple[int, ...], Table] = {}
-    others = list[Constraint](clauses)
     for constraint in now.constraints:
         if isinstance(constraint, Table):
             known = tables.get(constraint.scope, constraint)
             tables[constraint.scope] = Table(constraint.scope, known.allowed & constraint.allowed)
         elif not isinstance(constraint, Clause):
-            others.append(constraint)
-    at = defaultdict[int, list[tuple[int, ...]]](list)
-    for scope in tables:
-        for i in scope:
-            at[i].append(scope)
-    left = list[Constraint]()
-    for constraint in [*others, *sorted(tables.values(), key=lambda table: len(table.scope))]:
-        own = constraint.scope
-        around = [s for s in at[own[0]] if s != own and s in tables and set(own) <= set(s)]
-        if not around or isinstance(constraint, Parity):
             left.append(constraint)
-            continue
-        tables[around[0]] = _both(tables[around[0]], tables.pop(own) if isinstance(constraint, Table) else constraint)
-    merged = [tables[c.scope] if isinstance(c, Table) else c for c in left]
-    return Reduced(Constraints.of(merged), now.known)
-
-
-def _both(table: Table, constraint: Constraint) -> Table:
-    """Return a table with what a constraint of some of its spins allows."""
-    shape = [2 if i in constraint.scope else 1 for i in table.scope]
-    return Table(table.scope, table.allowed & constraint.tabulated().allowed.reshape(shape))
+    return Reduced(Constraints.of([*left, *tables.values()]), now.known)
 
 
 def _short_clauses(clauses: Iterable[Clause]) -> list[Clause]:
