@@ -121,7 +121,7 @@ def equal(a: Hashable, b: Hashable) -> Statement:
     Examples
     --------
     >>> import spectralz as sz
-    >>> sz.Ising([0.0, 0.0]).with_constraints(sz.constraints.equal(0, 1)).log_weight([+1, -1])
+    >>> float(sz.Ising([0.0, 0.0]).with_constraints(sz.constraints.equal(0, 1)).log_weight([+1, -1]))
     -inf
     """
     return Statement("parity", (a, b), 1)

@@ -111,6 +111,7 @@ def check_against_states(model, states):
     assert means.mean == pytest.approx(p @ states, abs=1e-9)
     assert means.probability[:, 1] == pytest.approx(p @ (states > 0), abs=1e-9)
     assert pair_means == pytest.approx([p @ states[:, list(s)].prod(axis=1) for s in scopes], abs=1e-9)
+    assert {tuple(scope) for scope in scopes} >= set(model.higher.scopes())
     if isinstance(model, sz.Ising):
         assert means.edges.tolist() == model.edges()[0].tolist()
         mean = p @ states
@@ -586,3 +587,11 @@ def test_all_files_with_zeros_are_read(name):
     if not path.is_file():
         pytest.skip("the files with zeros are not at ../shared/data/zeros")
     assert sz.read(path, f"{path}.evid").constraints
+
+
+def test_terms_that_presolve_makes_shorter_keep_their_means():
+    """The only terms have three spins, and one of these is fixed: what is left is a model of pairs."""
+    model = sz.Polynomial({(0, 1, 2): 0.7, (1, 2, 3): -0.4}).with_constraints(say.clause({0: -1}), say.equal(2, 3))
+    means = sz.marginals(model)
+    assert means.terms[-2:] == ((0, 1, 2), (1, 2, 3))
+    assert means.term_mean[-2:] == pytest.approx([math.tanh(0.7), means.mean[1]])

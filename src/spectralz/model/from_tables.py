@@ -69,7 +69,7 @@ def from_tables(
     >>> model = sz.from_tables(2, [((0, 1), [[1.0, 2.0], [3.0, 0.0]])])
     >>> print(f"{sz.log_z(model).log_z:.6f}")  # log 6
     1.791759
-    >>> model.log_weight([+1, +1])
+    >>> float(model.log_weight([+1, +1]))
     -inf
     """
     count = checked_count(n)

@@ -78,10 +78,11 @@ class Presolved:
         """Return marginals of the whole model, with these pairs, from those of the smaller one."""
         if not self.words:
             return found
+        has_terms = found.terms is not None and len(found.terms) > len(found.mean)
         means, errors = self._of_sets(found)
         one = [self._of((i,), means, errors) for i in range(self.whole.n)]
-        two = [self._of(pair, means, errors) for pair in pairs.tolist()] if found.has_pairs or found.terms else []
-        higher = self.whole.higher.scopes() if two or found.terms is not None else []
+        two = [self._of(pair, means, errors) for pair in pairs.tolist()] if found.has_pairs or has_terms else []
+        higher = self.whole.higher.scopes() if found.has_pairs or has_terms else []
         more = [self._of(scope, means, errors) for scope in higher]
         probability = np.array([_probability(product, found.probability) for product in self.products]).reshape(-1, 2)
         has_errors = found.std_error is not None
@@ -94,7 +95,7 @@ class Presolved:
             std_error=np.array([error for _, error in one]) if has_errors else None,
             pair_std_error=np.array([error for _, error in two]) if has_errors else None,
             names=self.whole.names,
-            has_pairs=found.has_pairs or found.terms is not None,
+            has_pairs=found.has_pairs or has_terms,
             terms=None,
             term_mean=None,
             term_std_error=None,

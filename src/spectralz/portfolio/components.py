@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.parts.outcome import MarginalOutcome, Outcome
+from spectralz.parts.outcome import MarginalOutcome, Outcome, impossible_outcome
 from spectralz.parts.pairs import are_pairs_wanted, pairs_of, terms_of
 from spectralz.result import Kind, Status
 from spectralz.trust.agreement import WIDTHS_PER_DEVIATION
@@ -29,6 +29,8 @@ def parts_of(model: Model) -> list[IntArray]:
 
 def added(model: Model, outcomes: list[Outcome]) -> Outcome:
     """Add up the log Z of components; there are bounds if all have them, and the sum is exact if all are."""
+    if any(outcome.log_z == -math.inf for outcome in outcomes):
+        return impossible_outcome("components solved separately")
     lowers = [outcome.lower for outcome in outcomes if outcome.lower is not None]
     uppers = [outcome.upper for outcome in outcomes if outcome.upper is not None]
     names = [outcome.method.name if outcome.method else "auto" for outcome in outcomes]
