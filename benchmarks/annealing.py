@@ -21,9 +21,9 @@ import spectralz as sz
 from benchmarks.first_order_models import Molecules, coupling_of, groups_log_z, model_of_groups
 from benchmarks.harness import processor, table
 from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import spaced_by
 from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.sweeps import spaced_by
 
 FIRST_SEED = 800_000
 UNBIASED = {

@@ -23,14 +23,13 @@ import spectralz as sz
 from benchmarks import textbook_ais
 from benchmarks.harness import processor, table
 from spectralz.kernels.coupling import Couplings
-from spectralz.sampling.base_rates import base_rates
 from spectralz.sampling.engines.collapsed import collapsed_engine, sides_that_pay
 from spectralz.sampling.engines.dense import dense_engine
 from spectralz.sampling.heavy.pool import fill, search, state_pool
-from spectralz.sampling.heavy.quench import quench
-from spectralz.sampling.path import path_to
-from spectralz.sampling.populations import mean_and_shares
+from spectralz.sampling.path import base_rates, path_to
+from spectralz.sampling.population import mean_and_shares
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.sweeps import quench
 
 SHAPES = ((64, 100), (64, 500), (784, 10), (784, 20), (784, 500))
 STATES, SECONDS, SEEDS = 256, 1.0, (1, 2, 3)

@@ -14,7 +14,7 @@ import numpy as np
 
 import spectralz as sz
 from benchmarks.harness import table
-from spectralz.sampling.engines.protocol import Chains
+from spectralz.sampling.engines.lanes import Chains
 from spectralz.sampling.path import from_coins
 
 SPINS, DEGREES, SIZES, STATES = 10_000, (3, 6, 12), (3, 4), 64

@@ -26,16 +26,13 @@ from spectralz._support.deadline import Deadline
 from spectralz.model import Model
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
 from spectralz.sampling.bridge import bridge
-from spectralz.sampling.cells import Cells, row_of
-from spectralz.sampling.core import numbered_by_group
-from spectralz.sampling.evidence import evidence_of
+from spectralz.sampling.cells import Cells, evidence_of, row_of
 from spectralz.sampling.heavy.pool import collect, state_pool
 from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import survey
-from spectralz.sampling.population import Population, carry
-from spectralz.sampling.populations import Run
+from spectralz.sampling.population import Population, Run, carry
 from spectralz.sampling.round_trips import there_and_back
-from spectralz.trust import frontier, judge, pools, propagation, ratios, round_trips
+from spectralz.sampling.sweeps import survey
+from spectralz.trust import judge, judgment, propagation, states
 from spectralz.trust.judgment import Judgment
 
 # Families whose samples are neither trivial nor hopeless with few states.
@@ -85,10 +82,9 @@ def few_states(model: Model, rng: np.random.Generator) -> Population:
 
 
 def as_run(population: Population) -> Run:
-    """Return the states of a population with their weights; families in groups are numbered as in the core."""
+    """Return the states of a population with their weights."""
     group = np.repeat(np.arange(population.groups), population.share.shape[1])
-    weight, family = population.weights(), numbered_by_group(population.family, group)
-    return Run(population.mean_log_z, population.x, weight, family, 1.0 / population.families())
+    return Run(population.x, population.weights(), population.family, group)
 
 
 def judgment_on(population: Population) -> Judgment:
@@ -104,7 +100,7 @@ def cases_of_round_trips(count: int, rng: np.random.Generator) -> Iterator[Case]
         path = path_to(drawn.model)
         points = survey(path, rng).spaced(float(np.exp(rng.uniform(np.log(16.0), np.log(600.0)))))
         trip, constant = there_and_back(path, points, 128, rng), drawn.model.constant
-        yield lambda trip=trip, constant=constant: round_trips.judge_round_trip(trip, constant), drawn.log_z
+        yield lambda trip=trip, constant=constant: states.judge_round_trip(trip, constant), drawn.log_z
 
 
 def cases_of_pools(count: int, rng: np.random.Generator) -> Iterator[Case]:
@@ -115,7 +111,7 @@ def cases_of_pools(count: int, rng: np.random.Generator) -> Iterator[Case]:
         finding, testing = (made.selected(np.arange(half, made.groups, 2)) for half in (0, 1))
         *_, share = collect(pool, path, finding.x, as_run(testing), 20, rng, lambda _: 0.0)
         log_sum = pool.log_sum
-        yield lambda log_sum=log_sum, share=share: pools.judge_pool(log_sum, share), drawn.log_z
+        yield lambda log_sum=log_sum, share=share: states.judge_pool(log_sum, share), drawn.log_z
 
 
 def cases_of_ratios(count: int, rng: np.random.Generator) -> Iterator[Case]:
@@ -126,8 +122,8 @@ def cases_of_ratios(count: int, rng: np.random.Generator) -> Iterator[Case]:
         made = [few_states(model, rng) for model in (first, second)]
         there, back = map(as_run, made)
         way = bridge(first, second, there, back, Deadline.after(float(rng.uniform(0.0, 0.2))), rng)
-        ends, families = [judgment_on(states) for states in made], min(there.families, back.families)
-        yield lambda way=way, ends=ends, families=families: ratios.judge_bridge(way, ends, families), truth
+        ends, families = [judgment_on(population) for population in made], min(there.families, back.families)
+        yield lambda way=way, ends=ends, families=families: states.judge_bridge(way, ends, families), truth
 
 
 def cases_of_frontiers(count: int, rng: np.random.Generator) -> Iterator[Case]:
@@ -136,7 +132,7 @@ def cases_of_frontiers(count: int, rng: np.random.Generator) -> Iterator[Case]:
         most = int(4000 * 4 ** rng.integers(3))
         found = cold_frontier(model, gap=1e-6, most_states=most, max_memory=2**28)
         bracket = found.lower, found.upper, found.lower_bounds
-        yield lambda bracket=bracket: frontier.judge_bracket(*bracket), sz.log_z(model, "exact").log_z
+        yield lambda bracket=bracket: judgment.judge_bracket(*bracket), sz.log_z(model, "exact").log_z
 
 
 def cases_of_propagation(count: int, rng: np.random.Generator) -> Iterator[Case]:
@@ -154,12 +150,12 @@ RULES = [
     Rule(
         "round trips",
         cases_of_round_trips,
-        round_trips,
+        states,
         ("ERROR_PER_INCONSISTENCY", "ERROR_PER_GAP", "NOISE_DEVIATIONS", "LEAST_INCONSISTENCY"),
     ),
-    Rule("pools", cases_of_pools, pools, ("FEWEST_HITS",)),
-    Rule("ratios", cases_of_ratios, ratios, ("MOST_ERRORS_APART", "LEAST_APART")),
-    Rule("frontier states", cases_of_frontiers, frontier, ("NARROW", "GROWTHS")),
+    Rule("pools", cases_of_pools, states, ("FEWEST_HITS",)),
+    Rule("ratios", cases_of_ratios, states, ("MOST_ERRORS_APART", "LEAST_APART")),
+    Rule("frontier states", cases_of_frontiers, judgment, ("NARROW", "GROWTHS")),
     Rule("expectation propagation", cases_of_propagation, propagation, ("LARGEST_ERROR",)),
 ]
 

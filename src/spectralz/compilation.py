@@ -214,7 +214,7 @@ def _turn_clusters(magnet: Ising) -> None:
 
 def _turn_bound_spins() -> None:
     """Turn two strongly coupled spins together: a search for phases does so where there are such."""
-    from spectralz.sampling.bound_parts import bound_parts
+    from spectralz.sampling.phases_found import bound_parts
 
     chain = Ising.from_edges(8, [(i, i + 1) for i in range(7)], [2.0, *([0.1] * 6)])
     bound_parts(chain).turn(np.ones((2, 8), dtype=np.int8), np.random.default_rng(0))

@@ -11,14 +11,12 @@ import pytest
 import spectralz as sz
 from spectralz._support.deadline import Deadline
 from spectralz.errors import ModelError, OptionError, TooLargeError
-from spectralz.sampling.bridge import Bridge, bridge, groups_of
-from spectralz.sampling.engines.between import difference_of
+from spectralz.sampling.bridge import Bridge, bridge, difference_of, groups_of
 from spectralz.sampling.path import from_model, path_to
-from spectralz.sampling.plan import STEP, spaced_by
-from spectralz.sampling.population import Population, carry, visit
-from spectralz.sampling.populations import Run
+from spectralz.sampling.population import Population, Run, carry, visit
+from spectralz.sampling.sweeps import STEP, spaced_by
 from spectralz.trust.judgment import Judgment
-from spectralz.trust.ratios import judge_bridge
+from spectralz.trust.states import judge_bridge
 from tests.reference.states import all_states
 
 MODELS = {
@@ -206,7 +204,7 @@ def as_group(x, weight, family=None):
 
 
 def as_run(population):
-    return Run(population.mean_log_z, population.x, population.weights(), population.family, 0.0)
+    return Run.of_families(population.x, population.weights(), population.family)
 
 
 def exact_states(model, size, rng):

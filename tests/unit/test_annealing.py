@@ -13,15 +13,13 @@ from scipy import stats
 import spectralz as sz
 from spectralz._support.clock import using_clock
 from spectralz._support.progress import listening
-from spectralz.sampling import plan, populations
-from spectralz.sampling.cells import Cells, row_of
-from spectralz.sampling.engines.double import double_engine
-from spectralz.sampling.evidence import evidence_of
+from spectralz.sampling import population, sweeps
+from spectralz.sampling.cells import Cells, evidence_of, row_of
+from spectralz.sampling.engines.dense import dense_engine
+from spectralz.sampling.engines.sparse import sparse_engine
 from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import STEP, spaced_by, survey
-from spectralz.sampling.population import Population, carry, means_and_shares
-from spectralz.sampling.populations import Run, marginals_of, sample_of
-from spectralz.sampling.sweeps import prolonged
+from spectralz.sampling.population import Population, Run, carry, marginals_of, means_and_shares, sample_of
+from spectralz.sampling.sweeps import STEP, prolonged, spaced_by, survey
 from spectralz.trust import judge
 from tests.helpers import FakeClock, interrupting, with_slow
 from tests.reference import states
@@ -35,7 +33,9 @@ def probabilities(model, beta=1.0):
 
 def chains_from_coins(model, x, seed=0):
     """Return chains in double precision that begin in given states, on the path from fair coins."""
-    engine = double_engine(np.ascontiguousarray(model.field), model.storage.for_kernels(), np.zeros(model.n))
+    couplings, zero = model.storage.for_kernels(), np.zeros(model.n)
+    engine_of = dense_engine if couplings.is_dense else sparse_engine
+    engine = engine_of(np.ascontiguousarray(model.field), couplings, zero, in_double=True)
     return engine.start_from(x, np.random.default_rng(seed))
 
 
@@ -106,7 +106,7 @@ def test_a_sweep_has_the_transition_matrix_of_the_heat_bath(model, beta):
 
 def test_random_numbers_are_even_and_do_not_repeat():
     zero = np.zeros(64)
-    engine = double_engine(zero, sz.Ising(field=zero).storage.for_kernels(), zero)
+    engine = sparse_engine(zero, sz.Ising(field=zero).storage.for_kernels(), zero, in_double=True)
     x = engine.start(4000, np.random.default_rng(3)).states()
     assert len(np.unique(x, axis=0)) == 4000
     assert abs(x.mean()) < 4 / math.sqrt(x.size)
@@ -133,7 +133,7 @@ def test_huge_fields_and_couplings_do_not_overflow(is_dense):
 def test_systematic_resampling_is_fair_and_exact_in_number():
     weight = np.random.default_rng(0).dirichlet(np.ones(9))
     grid = (np.arange(4000) + 0.5) / 4000
-    offspring = np.array([populations.systematic(weight, u, 25) for u in grid])
+    offspring = np.array([population.systematic(weight, u, 25) for u in grid])
     assert np.all(offspring.sum(axis=1) == 25)
     assert np.all((offspring == np.floor(25 * weight)) | (offspring == np.ceil(25 * weight)))
     assert np.allclose(offspring.mean(axis=0), 25 * weight, atol=1e-3)
@@ -160,7 +160,7 @@ RESAMPLED = [("complete", 0.0), ("complete", 0.5), ("grid", 0.5), ("grid", 1.0),
     ],
 )
 def test_the_estimate_of_z_is_unbiased_over_many_short_runs(name, resample_below, count, monkeypatch):
-    monkeypatch.setattr(plan, "LEAST_POINTS", 1)  # long steps, where a lost factor shows
+    monkeypatch.setattr(sweeps, "LEAST_POINTS", 1)  # long steps, where a lost factor shows
     model = UNBIASED[name]
     truth = states.solve(model)[0]
     rng = np.random.default_rng(23)
@@ -197,8 +197,8 @@ def test_temperatures_rise_and_spread_the_weights_as_told(monkeypatch):
     assert betas[0] == 0.0
     assert betas[-1] == 1.0
     assert np.all(np.diff(betas) > 0)
-    assert np.diff(betas).max() <= 1.0 / plan.LEAST_POINTS + 1e-12
-    monkeypatch.setattr(plan, "LEAST_POINTS", 1)  # where it is cold, weights alone would permit longer steps
+    assert np.diff(betas).max() <= 1.0 / sweeps.LEAST_POINTS + 1e-12
+    monkeypatch.setattr(sweeps, "LEAST_POINTS", 1)  # where it is cold, weights alone would permit longer steps
     alone = found.spaced(found.length[-1] / math.sqrt(0.05))
     assert set(alone) <= set(betas)
     x = states.all_states(12)
@@ -237,7 +237,7 @@ def test_the_error_bar_covers_the_error(strength):
 
 def test_marginals_of_a_weighted_population_are_its_conditional_means():
     model = sz.generators.complete(n=5, strength=0.8, seed=0)
-    whole = Run(0.0, states.all_states(5), probabilities(model), np.arange(32), 0.0)
+    whole = Run.of_families(states.all_states(5), probabilities(model), np.arange(32))
     outcome = sz.methods.base.Outcome(log_z=0.0, kind=sz.Kind.ESTIMATE, status=sz.Status("by hand"))
     found = marginals_of(model, whole, outcome)
     truth = sz.marginals(model, "exact")
@@ -252,9 +252,7 @@ def test_pair_means_of_sparse_models_are_those_of_dense_ones():
     tanh, weight = rng.uniform(-1, 1, size=(40, 60)), rng.dirichlet(np.ones(40))
     pairs = np.array(list(itertools.combinations(range(60), 2)))
     few = pairs[::50]
-    assert np.allclose(
-        populations.pair_means(x, tanh, weight, pairs)[::50], populations.pair_means(x, tanh, weight, few)
-    )
+    assert np.allclose(population.pair_means(x, tanh, weight, pairs)[::50], population.pair_means(x, tanh, weight, few))
 
 
 @pytest.mark.parametrize("model", small_models())
@@ -273,7 +271,7 @@ def test_marginals_and_samples_come_close_to_enumeration(model):
 def test_samples_follow_weights_with_few_repeats():
     x = states.all_states(3)
     weight = 0.25 * np.full(8, 0.125) + 0.75 * np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0])
-    drawn = sample_of(Run(0.0, x, weight, np.arange(8), 0.0), 800, np.random.default_rng(0))
+    drawn = sample_of(Run.of_families(x, weight, np.arange(8)), 800, np.random.default_rng(0))
     counts = np.bincount(states.places_of(drawn), minlength=8)
     assert np.allclose(counts, [25 + 300, 25 + 300, 25, 25, 25, 25, 25, 25], atol=1)
 
@@ -433,7 +431,7 @@ def test_a_critical_ferromagnet_is_not_jumped_over(seed):
     coupling = np.full((n, n), strength / (2 * n))
     np.fill_diagonal(coupling, 0.0)
     result = sz.log_z(sz.Ising(coupling=coupling), "annealing", population=20, seed=seed)
-    assert result.details["temperatures"] > plan.LEAST_POINTS
+    assert result.details["temperatures"] > sweeps.LEAST_POINTS
     assert not result.trusted or abs(result.log_z - truth) <= 4 * result.std_error
 
 
@@ -444,11 +442,10 @@ def test_states_that_go_on_at_the_model_keep_its_law_and_sharpen_the_means():
     rng = np.random.default_rng(0)
     path = path_to(model)
     found = carry(path, spaced_by(path, STEP, rng), 1, 100, rng)
-    run = Run(found.mean_log_z, found.x, found.weights(), found.family, 1.0 / found.families())
+    run = Run.of_families(found.x, found.weights(), found.family)
     longer = prolonged(path, run, 200, rng)
     assert longer.weight.sum() == pytest.approx(1.0)
     assert longer.size == 200 * run.size
-    assert longer.log_z == run.log_z
     assert np.array_equal(longer.x[:100], run.x)
     truth = p @ x
     errors = [np.abs(each.weight @ each.x - truth).max() for each in (run, longer)]
@@ -470,8 +467,8 @@ def test_weights_that_vary_too_much_are_not_trusted(deviation, is_trusted):
 
 def test_variances_of_huge_numbers_do_not_overflow():
     values = np.random.default_rng(0).normal(size=(3, 50))
-    assert populations.variance_of(values) == pytest.approx(values.var(axis=1))
-    assert populations.variance_of(values[0]) == pytest.approx(values[0].var())
-    assert populations.variance_of(1e100 * values[0]) == pytest.approx(1e200 * values[0].var())
-    assert populations.variance_of(1e160 * values[0]) == pytest.approx(1e300)
-    assert populations.variance_of(np.full(5, 1e300)) == 0.0
+    assert sweeps.variance_of(values) == pytest.approx(values.var(axis=1))
+    assert sweeps.variance_of(values[0]) == pytest.approx(values[0].var())
+    assert sweeps.variance_of(1e100 * values[0]) == pytest.approx(1e200 * values[0].var())
+    assert sweeps.variance_of(1e160 * values[0]) == pytest.approx(1e300)
+    assert sweeps.variance_of(np.full(5, 1e300)) == 0.0

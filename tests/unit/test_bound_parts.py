@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.sampling.bound_parts import bound_parts
+from spectralz.sampling.phases_found import bound_parts
 from tests.reference.states import all_states
 
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import spectralz as sz
 from spectralz._support.clock import using_clock
 from spectralz._support.deadline import Deadline
-from spectralz.portfolio import bounders, policy
+from spectralz.portfolio import bracket, policy
 from spectralz.result import Bounds, BoundsRow
 from spectralz.sampling.heavy.pool import state_pool
 from tests.helpers import FakeClock, count_blocks
@@ -71,7 +71,7 @@ def test_every_bound_of_many_models_is_on_its_side(seed):
         model = random_model(rng)
         truth, rounding = log_z(model)
         found = {name: sz.log_z(model, method) for name, method in BOUNDING.items()}
-        trivial = next(bounders.trivial(model, Deadline()))
+        trivial = next(bracket.trivial(model, Deadline()))
         lowers = {name: result.lower for name, result in found.items()} | {"trivial": trivial.lower}
         uppers = {name: result.upper for name, result in found.items()} | {"trivial": trivial.upper}
         uppers["sdp"] = sz.log_z(model, "sdp").upper
@@ -85,7 +85,7 @@ def test_every_bound_of_many_models_is_on_its_side(seed):
 def test_the_trivial_bounds_in_closed_form():
     # sum of log 2cosh(theta), and J tanh tanh below, |J| above
     model = sz.Ising.from_edges(2, [(0, 1)], [-1.5], field=[0.5, 0.25], offset=2.0).shift_diagonal([1.0, 0.5])
-    found = next(bounders.trivial(model, Deadline()))
+    found = next(bracket.trivial(model, Deadline()))
     alone = math.log(2 * math.cosh(0.5)) + math.log(2 * math.cosh(0.25)) + 3.5
     assert found.lower == pytest.approx(alone - 1.5 * math.tanh(0.5) * math.tanh(0.25), rel=1e-13)
     assert found.upper == pytest.approx(alone + 1.5, rel=1e-13)
@@ -160,7 +160,7 @@ def test_what_is_excluded_is_not_run():
     found = sz.bounds(model, exclude=["wmbe", "trw", "mf", "states", "sdp"])
     assert [row.method for row in found.rows] == ["trivial", "convex_mf", "exact"]
     assert found.lower_method == "trivial"
-    everything = sz.bounds(model, exclude=list(bounders.BOUNDERS))
+    everything = sz.bounds(model, exclude=list(bracket.BOUNDERS))
     assert (everything.lower_method, everything.upper_method) == ("trivial", "trivial")
 
 
@@ -190,7 +190,7 @@ def test_random_starts_of_mean_field_end_with_their_share_of_the_time(monkeypatc
 
     monkeypatch.setattr(sz.MeanField, "run", counted)
     with using_clock(clock):
-        found = list(bounders.BOUNDERS["mf"](sz.generators.complete(8, 0.5, seed=0), Deadline.after(10.0)))
+        found = list(bracket.BOUNDERS["mf"](sz.generators.complete(8, 0.5, seed=0), Deadline.after(10.0)))
     assert len([each for each in found if "block" not in each.status]) == 1 + 9
     assert len([each for each in found if "block" in each.status]) > 1
 
@@ -209,7 +209,7 @@ def test_blocks_of_mean_field_widen_as_time_allows_and_start_elsewhere_at_the_en
     monkeypatch.setattr(sz.MeanField, "run", noted)
     model = sz.generators.grid(20, 1.0, seed=0)
     with using_clock(clock):
-        found = list(bounders.BOUNDERS["mf"](model, Deadline.after(10.0)))
+        found = list(bracket.BOUNDERS["mf"](model, Deadline.after(10.0)))
         assert clock() < 6.0  # a share of ten seconds is five
     blocks = [method for method in tried if method.block_width]
     widths = [method.block_width for method in blocks if method.restarts == 1]
@@ -220,7 +220,7 @@ def test_blocks_of_mean_field_widen_as_time_allows_and_start_elsewhere_at_the_en
     monkeypatch.setattr(policy, "MOST_BLOCK_WIDTH", 18)
     count_blocks(monkeypatch, clock, 1e-5)
     with using_clock(clock):
-        list(bounders.BOUNDERS["mf"](model, Deadline.after(10.0)))
+        list(bracket.BOUNDERS["mf"](model, Deadline.after(10.0)))
     assert max(method.block_width for method in tried) < 12
 
 
@@ -230,10 +230,10 @@ def test_blocks_of_mean_field_widen_as_time_allows_and_start_elsewhere_at_the_en
 def test_an_interrupt_keeps_what_has_been_found(monkeypatch, victim, has_found):
     def interrupted(model, deadline):
         if has_found:
-            yield bounders.Bound(-1e6, 1e6, "half done")
+            yield bracket.Bound(-1e6, 1e6, "half done")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bounders, "BOUNDERS", {**bounders.BOUNDERS, victim: interrupted})
+    monkeypatch.setattr(bracket, "BOUNDERS", {**bracket.BOUNDERS, victim: interrupted})
     model = sz.generators.grid(4, 0.5, seed=0)
     found = sz.bounds(model, budget=1.0)
     assert found.interrupted
@@ -248,7 +248,7 @@ def test_a_bounder_that_refuses_is_a_row(monkeypatch):
         yield from ()
         raise sz.errors.TooLargeError("too large")
 
-    monkeypatch.setattr(bounders, "BOUNDERS", {"mf": refusing})
+    monkeypatch.setattr(bracket, "BOUNDERS", {"mf": refusing})
     found = sz.bounds(sz.generators.grid(3, 0.5, seed=0))
     assert found.rows[1].status == "refused: too large"
 

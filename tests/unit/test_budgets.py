@@ -20,7 +20,7 @@ from spectralz.parts.leading import leading_directions
 from spectralz.portfolio import policy, schedule
 from spectralz.portfolio.bracket import better_of
 from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import seconds_per_state, spaced_by, survey
+from spectralz.sampling.sweeps import seconds_per_state, spaced_by, survey
 from tests.helpers import FakeClock, count_sweeps, verdicts
 
 UNTRUSTED = pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 import spectralz as sz
 from spectralz.kernels.coupling import Couplings
 from spectralz.sampling.engines.dense import DenseEngine, dense_engine
-from spectralz.sampling.engines.double import DoubleDenseEngine, DoubleSparseEngine, double_engine
 from spectralz.sampling.engines.lanes import LARGEST_LOG_ODDS, fits_single_precision, log_z_of_fields
 from spectralz.sampling.engines.sparse import SparseEngine, sparse_engine
 from spectralz.sampling.path import path_to
@@ -34,12 +33,13 @@ def base_of(name, theta):
     return np.zeros(len(theta)) if "coins" in name else theta
 
 
-MAKERS = {"sparse": sparse_engine, "dense": dense_engine, "double": double_engine}
+def make_engine(name, theta, couplings):
+    make = dense_engine if couplings.is_dense else sparse_engine
+    return make(theta, couplings, base_of(name, theta), in_double=name.startswith("double"))
 
 
 def engine_of(name, model):
-    theta, couplings = np.ascontiguousarray(model.field), model.storage.for_kernels()
-    return MAKERS[name.split()[0]](theta, couplings, base_of(name, theta))
+    return make_engine(name, np.ascontiguousarray(model.field), model.storage.for_kernels())
 
 
 ENGINES = [
@@ -173,7 +173,7 @@ def test_states_that_were_given_out_stay_as_they_were(name, model):
 def test_no_spin_and_one_spin(name, is_dense, n):
     couplings = Couplings.of_dense(np.zeros((n, n))) if is_dense else Couplings.of_csr(sp.csr_array((n, n)))
     theta = np.full(n, 0.4)
-    engine = MAKERS[name.split()[0]](theta, couplings, base_of(name, theta))
+    engine = make_engine(name, theta, couplings)
     assert engine.operations > 0.0
     rng = np.random.default_rng(7)
     chains = engine.start(70, rng)
@@ -203,8 +203,8 @@ def test_single_precision_is_for_fields_that_it_can_hold(is_dense):
     answers = []
     for _ in range(200):
         n = int(rng.integers(1, 7))
-        J = np.triu(rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.4) * 10.0 ** rng.uniform(0, 3), 1)
-        J, theta = J + J.T, rng.normal(size=n) * 10.0 ** rng.uniform(0, 3)
+        J = np.triu(rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.4) * 10.0 ** rng.uniform(1, 4), 1)
+        J, theta = J + J.T, rng.normal(size=n) * 10.0 ** rng.uniform(1, 4)
         couplings = Couplings.of_dense(J) if is_dense else Couplings.of_csr(sp.csr_array(J))
         expected = all(2.0 * (abs(theta[i]) + sum(abs(J[i]))) <= LARGEST_LOG_ODDS for i in range(n))
         assert fits_single_precision(theta, couplings) == expected
@@ -213,25 +213,26 @@ def test_single_precision_is_for_fields_that_it_can_hold(is_dense):
 
 
 def test_spins_without_couplings_have_no_share_in_those_of_others():
-    couplings = sz.Ising.from_edges(4, [(1, 2)], [100.0]).storage.for_kernels()
-    assert fits_single_precision(np.array([450.0, 0.0, 0.0, 450.0]), couplings)
-    assert not fits_single_precision(np.array([0.0, 450.0, 0.0, 0.0]), couplings)
+    couplings = sz.Ising.from_edges(4, [(1, 2)], [1000.0]).storage.for_kernels()
+    assert fits_single_precision(np.array([4500.0, 0.0, 0.0, 4500.0]), couplings)
+    assert not fits_single_precision(np.array([0.0, 4500.0, 0.0, 0.0]), couplings)
 
 
 @pytest.mark.parametrize(
-    ("model", "kind"),
+    ("model", "kind", "in_double"),
     [
-        (sz.generators.complete(8, 1.0, seed=0), DenseEngine),
-        (sz.generators.grid(3, 1.0, seed=0), SparseEngine),
-        (sz.generators.complete(8, 1e3, seed=0), DoubleDenseEngine),
-        (sz.generators.grid(3, 1e3, seed=0), DoubleSparseEngine),
-        (sz.Ising(field=[0.0, 600.0]), DoubleSparseEngine),
-        (sz.Ising(field=[0.0, 400.0]), SparseEngine),
-        (sz.Ising.from_edges(3, [(1, 2)], [501.0]), DoubleSparseEngine),
+        (sz.generators.complete(8, 1.0, seed=0), DenseEngine, False),
+        (sz.generators.grid(3, 1.0, seed=0), SparseEngine, False),
+        (sz.generators.complete(8, 1e3, seed=0), DenseEngine, True),
+        (sz.generators.grid(3, 1e3, seed=0), SparseEngine, True),
+        (sz.Ising(field=[0.0, 6000.0]), SparseEngine, True),
+        (sz.Ising(field=[0.0, 4000.0]), SparseEngine, False),
+        (sz.Ising.from_edges(3, [(1, 2)], [5010.0]), SparseEngine, True),
     ],
 )
-def test_huge_fields_are_kept_in_double_precision(model, kind):
+def test_huge_fields_are_kept_in_double_precision(model, kind, in_double):
     assert type(path_to(model).engine) is kind
+    assert path_to(model).engine.in_double is in_double
 
 
 @pytest.mark.parametrize("scale", [1e4, 1e150])
@@ -239,7 +240,7 @@ def test_a_dense_model_beyond_single_precision_has_finite_energies_and_its_groun
     n = 8
     model = sz.generators.complete(n, scale, seed=3, field_strength=scale)
     path = path_to(model)
-    assert type(path.engine) is DoubleDenseEngine
+    assert path.engine.in_double
     every = states.all_states(n)
     weights = model.log_weight(every) - model.constant
     ground, highest = every[weights.argmax()], weights.max()

@@ -615,7 +615,7 @@ def test_bounds_that_are_interrupted_are_printed(run, grid, monkeypatch):
         yield from ()
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(sz.portfolio.bounders.BOUNDERS, "wmbe", interrupted)
+    monkeypatch.setitem(sz.portfolio.bracket.BOUNDERS, "wmbe", interrupted)
     code, out, err = run("bounds", "grid.uai", "--budget", "1")
     assert code == 130
     assert "<= log Z <=" in out

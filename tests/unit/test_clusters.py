@@ -12,12 +12,12 @@ from scipy.sparse.csgraph import connected_components
 import spectralz as sz
 from spectralz._support.threads import using_threads
 from spectralz.kernels.sampling.lanes import LANES
-from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.moves.clusters import suit, turn_clusters
+from spectralz.sampling.engines.lanes import one_after_the_other
+from spectralz.sampling.engines.sparse import suit, turn_clusters
 from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import spaced_by
 from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.sweeps import spaced_by
 from tests.helpers import with_slow
 from tests.reference.lanes import assert_law, energy, random_spins, random_words, sparse_path, symmetric, xoshiro
 from tests.reference.states import all_states

@@ -14,10 +14,10 @@ from scipy.special import logsumexp
 import spectralz as sz
 from spectralz.model.coupling.base import Coupling
 from spectralz.model.coupling.bipartite import Bipartite
-from spectralz.sampling.base_rates import base_rates
 from spectralz.sampling.engines.collapsed import Sides, collapsed_engine, operations_of, sides_of, sides_that_pay
 from spectralz.sampling.engines.dense import dense_operations
 from spectralz.sampling.engines.sparse import sparse_operations
+from spectralz.sampling.path import base_rates
 from tests.helpers import with_slow
 
 BETAS = np.linspace(0.0, 1.0, 21)

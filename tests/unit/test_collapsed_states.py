@@ -12,10 +12,19 @@ from scipy.special import logsumexp
 import spectralz as sz
 from spectralz.kernels.sampling import flips
 from spectralz.methods.states import States, pool_outcome
-from spectralz.sampling.heavy.pool import _add_from_random, fill, pool_marginals, search, share_held, state_pool
-from spectralz.sampling.heavy.state_space import KeptSide, WholeStates, space_of
+from spectralz.sampling.heavy.pool import (
+    KeptSide,
+    WholeStates,
+    _add_from_random,
+    fill,
+    pool_marginals,
+    search,
+    share_held,
+    space_of,
+    state_pool,
+)
 from spectralz.sampling.path import path_to
-from spectralz.sampling.populations import Run
+from spectralz.sampling.population import Run
 from tests.reference import states
 
 
@@ -107,7 +116,7 @@ def test_the_share_is_that_of_the_side():
     pool = state_pool(model, 20)
     pool.add(random_states(20, 15))
     x = sz.sample(model, 20_000, "exact", seed=1)
-    run = Run(0.0, x, np.full(len(x), 1.0 / len(x)), np.arange(len(x)), 0.0)
+    run = Run.of_families(x, np.full(len(x), 1.0 / len(x)), np.arange(len(x)))
     share = share_held(pool, run)
     truth = pool.log_sum - sz.log_z(model, "exact").log_z
     assert abs(math.log(share.share) - truth) < 4 * share.std_error

@@ -14,7 +14,7 @@ from spectralz.methods.base import estimated
 from spectralz.portfolio import policy
 from spectralz.portfolio.answers import Answer, Answers, Problem
 from spectralz.portfolio.bracket import trivial_bounds
-from spectralz.portfolio.steps import compress
+from spectralz.portfolio.steps import before_annealing
 from spectralz.trust.judgment import Judgment
 
 
@@ -22,7 +22,7 @@ def compressed(model, seconds=3.0):
     """Return the answer of the step, or why there is none."""
     with counting_operations():
         problem = Problem(model=model, tol=1e-3, max_memory=2**30)
-        [answers] = compress.compress(problem, Deadline.after(seconds), Answers(trivial_bounds(model)))
+        [answers] = before_annealing.compress(problem, Deadline.after(seconds), Answers(trivial_bounds(model)))
     return answers.not_run.get("mps") or answers.by_method["mps"]
 
 
@@ -66,7 +66,7 @@ def test_bonds_grow_while_the_answer_is_not_good_enough(monkeypatch):
 def test_cold_models_are_summed_up_over_frontier_states(monkeypatch):
     model = sz.generators.grid(14, 8.0, 7)
     truth = sz.log_z(model, "exact").log_z
-    monkeypatch.setattr(compress, "with_growing_bonds", lambda *_: "left out")
+    monkeypatch.setattr(before_annealing, "with_growing_bonds", lambda *_: "left out")
     found = compressed(model, seconds=10.0)
     assert isinstance(found, Answer)
     assert found.outcome.trusted
@@ -76,7 +76,7 @@ def test_cold_models_are_summed_up_over_frontier_states(monkeypatch):
 def test_the_better_one_is_trusted_or_has_the_smaller_error():
     warm = compressed(sz.generators.grid(8, 0.3, 0))
     rough = compressed(sz.generators.grid(12, 1.0, 0), seconds=0.5)
-    assert compress._is_better(warm, rough) == (warm.error <= rough.error)
+    assert before_annealing._is_better(warm, rough) == (warm.error <= rough.error)
     assert not warm.is_as_good_as(0.0)
 
 
@@ -111,11 +111,11 @@ class Contractions:
 
 def grown(monkeypatch, method, seconds, whole, first=8):
     """Return the bond of the answer."""
-    monkeypatch.setattr(compress, "_first_bond", lambda *_: first)
+    monkeypatch.setattr(before_annealing, "_first_bond", lambda *_: first)
     with counting_operations():
         deadlines = Deadline.after(seconds), Deadline.after(whole)
         model = sz.generators.grid(3, 1.0, 0)
-        answer = compress.with_growing_bonds(model, method, Layout(), deadlines[0], 1e-3, deadlines[1])
+        answer = before_annealing.with_growing_bonds(model, method, Layout(), deadlines[0], 1e-3, deadlines[1])
     return int(str(answer.outcome.status).split(";")[0].split()[-1])
 
 
@@ -154,7 +154,7 @@ def test_the_first_bond_is_one_there_is_time_for(monkeypatch, discarded, seconds
         def contract(self):
             return self
 
-    monkeypatch.setattr(compress, "Compressed", Fake)
+    monkeypatch.setattr(before_annealing, "Compressed", Fake)
     with counting_operations():
-        found = compress._first_bond(None, Contractions((), ()), Layout(), Deadline.after(seconds))
+        found = before_annealing._first_bond(None, Contractions((), ()), Layout(), Deadline.after(seconds))
     assert found == bond if bond else isinstance(found, str)

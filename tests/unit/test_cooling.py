@@ -8,7 +8,7 @@ import pytest
 
 import spectralz as sz
 from spectralz.kernels.sampling import tabu
-from spectralz.kernels.sampling.cooling import cool
+from spectralz.kernels.sampling.term_sweeps import cool
 from tests.reference.states import all_states, places_of
 
 
@@ -36,7 +36,7 @@ def test_states_follow_the_law_at_one_temperature(is_dense):
     h = model.field + couplings.times(x.astype(float))
     size = 20_000
     for _ in range(size):
-        cool(x, h, couplings, np.full(3, beta), random)
+        cool(x, h, couplings, model.terms_by_spin, np.full(3, beta), random)
         counts[places_of(x[None])[0]] += 1
     assert h == pytest.approx(model.field + couplings.times(x.astype(float)), abs=1e-9)
     expected = size * weights / weights.sum()
@@ -50,6 +50,6 @@ def test_cooling_ends_in_heavy_states():
     for seed in range(1, 21):
         x = np.random.default_rng(seed).choice(np.array([-1, 1], dtype=np.int8), size=14)
         h = model.field + couplings.times(x.astype(float))
-        cool(x, h, couplings, np.geomspace(0.1, 5.0, 300), np.array([seed], dtype=np.uint32))
+        cool(x, h, couplings, model.terms_by_spin, np.geomspace(0.1, 5.0, 300), np.array([seed], dtype=np.uint32))
         best = max(best, float(model.log_weight(x)))
     assert best == pytest.approx(float(np.max(model.log_weight(all_states(14)))))

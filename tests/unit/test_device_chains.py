@@ -36,7 +36,7 @@ STATES = 64
 def on_jax(monkeypatch):
     """Let JAX's CPU stand for a GPU, and few states be swept together."""
     monkeypatch.setattr(devices, "_gpus", lambda _: [CPU])
-    monkeypatch.setattr(device_engines.DeviceEngine, "together", STATES)
+    monkeypatch.setattr(device_engines, "TOGETHER", STATES)
     monkeypatch.setattr(device_engines, "TOGETHER", STATES)
 
 

@@ -12,7 +12,7 @@ import spectralz as sz
 from spectralz._support import devices
 from spectralz.errors import DeviceError
 from spectralz.kernels.coloring import TILE, colored, first_fit
-from spectralz.sampling.engines import device_sparse
+from spectralz.sampling.engines import device
 from spectralz.sampling.path import from_coins, from_model, path_to
 from spectralz.sampling.population import carry
 from spectralz.sampling.round_trips import there_and_back
@@ -50,14 +50,14 @@ MODELS = {
 def on_jax(monkeypatch):
     """Let JAX's CPU stand for a GPU, and few states be swept together."""
     monkeypatch.setattr(devices, "_gpus", lambda _: [CPU])
-    monkeypatch.setattr(device_sparse, "MOST_TOGETHER", 128)
-    monkeypatch.setattr(device_sparse, "POINTS_AT_ONCE", 4)
+    monkeypatch.setattr(device, "MOST_TOGETHER", 128)
+    monkeypatch.setattr(device, "POINTS_OF_SPARSE", 4)
 
 
 def engine_of(model, base=None):
     couplings = model.storage.for_kernels()
     base = np.zeros(model.n) if base is None else base
-    return device_sparse.device_sparse_engine(np.asarray(model.field), couplings, base, CPU)
+    return device.device_sparse_engine(np.asarray(model.field), couplings, base, CPU)
 
 
 def couplings_of(model):
@@ -213,7 +213,7 @@ def test_graphs_of_many_colors_and_without_couplings_follow_the_law(on_jax, name
         rows, columns = np.nonzero(couplings_of(model))
         indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=model.n))])
         couplings = Couplings(couplings_of(model)[rows, columns], columns.astype(np.int32), indptr, False)
-    engine = device_sparse.device_sparse_engine(np.asarray(model.field), couplings, np.zeros(model.n), CPU)
+    engine = device.device_sparse_engine(np.asarray(model.field), couplings, np.zeros(model.n), CPU)
     chains, one = engine.start(2048, np.random.default_rng(5)), np.ones(4)
     states = []
     for _ in range(3):
@@ -251,7 +251,7 @@ def test_annealed_weights_give_z(on_jax):
         path = from_coins(MODEL)
         end = carry(path, np.linspace(0.0, 1.0, 12), 40, 125, np.random.default_rng(0))
         trip = there_and_back(path, np.linspace(0.0, 1.0, 200), 256, np.random.default_rng(1))
-    assert isinstance(path.engine, device_sparse.DeviceSparseEngine)
+    assert isinstance(path.engine, device.DeviceSparseEngine)
     ratio = np.exp(end.log_z + MODEL.constant - exact_log_z)
     assert abs(ratio.mean() - 1.0) < 4.0 * ratio.std(ddof=1) / math.sqrt(len(ratio)) < 0.1
     assert end.mean() == pytest.approx(exact @ x, abs=0.06)
@@ -315,12 +315,12 @@ def test_clusters_and_subgraphs_stay_on_the_cpu(on_jax):
 
 @pytest.mark.slow
 def test_what_the_device_cannot_hold_or_count_is_refused(on_jax, monkeypatch):
-    assert device_sparse.can_be_swept(10**7)
-    assert not device_sparse.can_be_swept(2**25)
+    assert device.can_be_swept(10**7)
+    assert not device.can_be_swept(2**25)
     monkeypatch.setattr(devices, "memory_of", lambda _: 1_000.0)
     with pytest.raises(DeviceError, match=r"a model of 49 spins needs .* on the cpu, which has 1000 B left"):
         sz.log_z(MODELS["grid"], "annealing", device="gpu")
     monkeypatch.setattr(devices, "memory_of", lambda _: 1e9)
-    monkeypatch.setattr(device_sparse, "MOST_SPINS", 10_000)
+    monkeypatch.setattr(device, "MOST_SPINS", 10_000)
     with pytest.raises(DeviceError, match=r"a population of 500 states of 49 spins is too large for the cpu"):
         sz.log_z(MODELS["grid"], "annealing", population=500, device="gpu")

@@ -18,7 +18,7 @@ from spectralz.portfolio.components import joined, parts_of
 from spectralz.portfolio.schedule import marginals_of as marginals_of_answers
 from spectralz.report import estimate_page
 from spectralz.result import Kind, Status
-from spectralz.sampling.populations import Run, Scatter, marginals_of
+from spectralz.sampling.population import Run, jackknife, marginals_of
 from tests.helpers import answer, bracket
 from tests.reference import states
 
@@ -45,7 +45,7 @@ def deviations(found, truth):
 def population(model, count, copies, seed):
     """Return independent states, each copied so often, as resampling would do."""
     x = np.repeat(sz.sample(model, count, "exact", seed=seed), copies, axis=0)
-    return Run(0.0, x, np.full(len(x), 1.0 / len(x)), np.repeat(np.arange(count), copies), 0.0)
+    return Run.of_families(x, np.full(len(x), 1.0 / len(x)), np.repeat(np.arange(count), copies))
 
 
 # ------------------------------------------------------------------------------------------------------ calibration
@@ -79,14 +79,14 @@ def test_states_of_one_family_count_as_one():
     assert 0.6 < rms(spins) < 1.3
     assert 0.6 < rms(pairs) < 1.3
     # If each state were a family of its own, errors would be too small by a factor of up to sqrt(20).
-    alone = [replace(run, family=np.arange(run.size)) for run in runs]
+    alone = [Run.of_families(run.x, run.weight, np.arange(run.size)) for run in runs]
     spins, pairs = zip(*(deviations(marginals_of(model, run, OUTCOME), truth) for run in alone), strict=True)
     assert min(rms(spins), rms(pairs)) > 2.5
 
 
 def test_states_that_look_alike_have_an_error_where_others_are_possible():
     x = np.ones((500, 2), np.int8)
-    run = Run(0.0, x, np.full(500, 1 / 500), np.arange(500), 0.0)
+    run = Run.of_families(x, np.full(500, 1 / 500), np.arange(500))
     cold = marginals_of(sz.Ising.from_edges(2, [(0, 1)], [20.0]), run, OUTCOME)
     assert cold.std_error == pytest.approx(1 / 500, rel=1e-3)
     assert cold.pair_std_error == pytest.approx(1 / 500, rel=1e-3)
@@ -97,13 +97,11 @@ def test_states_that_look_alike_have_an_error_where_others_are_possible():
 def test_the_jackknife_leaves_out_each_group():
     rng = np.random.default_rng(0)
     weight, values = rng.dirichlet(np.ones(6)), rng.normal(size=(6, 3)) + 1e6
-    scatter = Scatter.of_none(3)
-    for w, v in zip(weight, values, strict=True):
-        scatter = scatter.with_group(w * v, float(w))
+    found, variance = jackknife(((w * v, float(w)) for w, v in zip(weight, values, strict=True)), 3)
     mean = weight @ values
     without = [np.delete(weight, g) @ np.delete(values, g, axis=0) / (1.0 - weight[g]) for g in range(6)]
-    assert np.allclose(scatter.mean, mean, rtol=1e-12)
-    assert np.allclose(scatter.variance, 5.0 / 6.0 * ((np.array(without) - mean) ** 2).sum(axis=0), rtol=1e-6)
+    assert np.allclose(found, mean, rtol=1e-12)
+    assert np.allclose(variance, 5.0 / 6.0 * ((np.array(without) - mean) ** 2).sum(axis=0), rtol=1e-6)
 
 
 def test_the_share_of_states_that_were_not_found_sets_the_error():

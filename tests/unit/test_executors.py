@@ -14,7 +14,7 @@ import socket
 import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from types import SimpleNamespace
 
@@ -30,9 +30,9 @@ from spectralz.sampling import population
 from spectralz.sampling.path import path_to
 from spectralz.sampling.population import Layout, populations
 from spectralz.sampling.round_trips import there_and_back_in_parts
-from spectralz.sampling.spread import Workers, crew_for
+from spectralz.sampling.spread import crew_for
 from spectralz.sampling.sweeps import operations
-from spectralz.trust.round_trips import judge_round_trip
+from spectralz.trust.states import judge_round_trip
 from tests.helpers import heard, with_slow
 
 # One whose spins are swept in turn, one with matrix products, one with a side that is summed out.
@@ -153,7 +153,7 @@ def test_a_worker_knows_nothing_of_budgets_and_executors():
 
     class Watching(AtOnce):
         def submit(self, work, /, *arguments):
-            job = replace(arguments[0], work=partial(watched, arguments[0].work))
+            job = arguments[0]._replace(work=partial(watched, arguments[0].work))
             return super().submit(work, job)
 
     def watched(work, rng):
@@ -450,7 +450,7 @@ def test_no_method_has_an_option_of_that_name():
 def test_workers_are_counted():
     assert worker_count(None) == worker_count(AtOnce()) == 1
     with ThreadPoolExecutor(5) as executor, using_executor(executor):
-        assert worker_count(current_executor()) == Workers().count == 5
+        assert worker_count(current_executor()) == 5
     assert current_executor() is None
 
 

@@ -22,7 +22,8 @@ from spectralz.portfolio import intervals as portfolio
 from spectralz.portfolio import policy
 from spectralz.result import Bounds, BoundsRow
 from spectralz.sampling import intervals
-from spectralz.sampling.engines.double import DoubleDenseEngine, DoubleSparseEngine
+from spectralz.sampling.engines.dense import DenseEngine
+from spectralz.sampling.engines.sparse import SparseEngine
 from spectralz.sampling.path import path_to
 from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
@@ -221,15 +222,17 @@ def test_the_check_finds_a_bias_in_annealing(monkeypatch):
 @pytest.mark.parametrize(
     ("model", "engine"),
     [
-        (sz.generators.grid(3, 1.0, seed=0), DoubleSparseEngine),
-        (sz.generators.complete(6, 0.4, seed=0), DoubleDenseEngine),
-        (sz.generators.grid(3, 1e3, seed=0), DoubleSparseEngine),
-        (sz.generators.complete(6, 1e3, seed=0), DoubleDenseEngine),
-        (sz.generators.bipartite(8, 1.0, seed=0), DoubleSparseEngine | DoubleDenseEngine),
+        (sz.generators.grid(3, 1.0, seed=0), SparseEngine),
+        (sz.generators.complete(6, 0.4, seed=0), DenseEngine),
+        (sz.generators.grid(3, 1e3, seed=0), SparseEngine),
+        (sz.generators.complete(6, 1e3, seed=0), DenseEngine),
+        (sz.generators.bipartite(8, 1.0, seed=0), SparseEngine | DenseEngine),
     ],
 )
 def test_runs_for_an_interval_are_in_double_precision(model, engine):
-    assert isinstance(path_to(model, in_double=True).engine, engine)
+    made = path_to(model, in_double=True).engine
+    assert isinstance(made, engine)
+    assert made.in_double
 
 
 @pytest.mark.parametrize(
@@ -252,7 +255,7 @@ def test_states_of_the_base_are_drawn_as_independent_spins(is_dense):
     model = sz.Ising.from_edges(4, [(0, 1), (1, 2), (2, 3)], [5.0, -5.0, 5.0], theta)
     model = sz.Ising(theta, states.dense(model)) if is_dense else model
     engine = path_to(model, in_double=True).engine
-    assert isinstance(engine, DoubleDenseEngine if is_dense else DoubleSparseEngine)
+    assert isinstance(engine, DenseEngine if is_dense else SparseEngine)
     x = engine.start(20_000, np.random.default_rng(3)).states()
     expected = np.prod(1.0 / (1.0 + np.exp(-2.0 * theta * states.all_states(4))), axis=1) * len(x)
     counts = np.bincount(states.places_of(x), minlength=16)
@@ -406,7 +409,6 @@ def test_without_work_to_spend_the_interval_is_what_is_proven():
 def test_an_interrupt_of_a_source_keeps_the_rest(monkeypatch, victim):
     def interrupted(*_):
         raise KeyboardInterrupt
-        yield
 
     monkeypatch.setitem(portfolio._SOURCES, victim, interrupted)
     monkeypatch.setattr(policy, "NARROW_INTERVAL", 0.0)
@@ -421,7 +423,7 @@ def test_an_interrupt_of_a_source_keeps_the_rest(monkeypatch, victim):
 @pytest.mark.usefixtures("small_tables")
 def test_ends_that_contradict_each_other_give_way_to_what_is_proven(monkeypatch):
     def wrong(model, level, seed, proven, deadline):
-        yield sz.Interval(proven.upper + 1.0, None, level), "a rare event"
+        return sz.Interval(proven.upper + 1.0, None, level), "a rare event", False
 
     monkeypatch.setitem(portfolio._SOURCES, "annealing", wrong)
     found = sz.bounds(sz.generators.grid(8, 1.0, seed=0), work=1e8, level=0.5, exclude=["wmbe"])
@@ -435,7 +437,7 @@ def test_the_level_is_divided_between_the_sources(monkeypatch):
     def source(name):
         def ask(model, level, seed, proven, deadline):
             asked[name] = level
-            yield sz.Interval(proven.lower, proven.upper, level), "nothing new"
+            return sz.Interval(proven.lower, proven.upper, level), "nothing new", False
 
         return ask
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spectralz.sampling.evidence import SamplingEvidence, evidence_of, log_mean
+from spectralz.sampling.cells import SamplingEvidence, evidence_of, log_mean
 from spectralz.trust import Rules, judge
 from spectralz.trust import populations as module
 from spectralz.trust.populations import contradicted, without_losers

@@ -17,7 +17,7 @@ from spectralz.kernels.sampling.double_lanes import (
     sweep_dense_in_double,
     sweep_sparse_in_double,
 )
-from spectralz.kernels.sampling.heat_bath import descend, refresh
+from spectralz.kernels.sampling.heat_bath import refresh
 from spectralz.kernels.sampling.lanes import (
     LANES,
     SPINS_TOLD_TOGETHER,
@@ -27,6 +27,8 @@ from spectralz.kernels.sampling.lanes import (
     sweep_sparse,
     take,
 )
+from spectralz.kernels.sampling.term_sweeps import descend
+from spectralz.kernels.terms import NO_TERMS, SpinTerms
 from spectralz.sampling.engines.dense import dense_engine
 from spectralz.sampling.engines.sparse import sparse_engine
 from tests.reference.lanes import LEVEL, assert_law, energy, random_spins, random_words, sparse_path, symmetric, xoshiro
@@ -192,7 +194,7 @@ def test_a_quench_is_the_literal_one(most_sweeps, is_dense):
     h = np.empty(x.shape)
     refresh(x, h, theta, couplings)
     assert h == pytest.approx(theta + x @ J, abs=1e-12)
-    descend(x, h, most_sweeps, couplings)
+    descend(x, h, most_sweeps, couplings, SpinTerms.of(NO_TERMS, n))
     assert np.array_equal(x, expected)
     assert h == pytest.approx(theta + x @ J, abs=1e-12)
     is_over = ((theta + x @ J) * x >= 0.0).all()

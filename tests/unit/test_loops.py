@@ -13,7 +13,7 @@ import spectralz as sz
 from spectralz.parts.propagation import loops
 from spectralz.portfolio import schedule
 from spectralz.portfolio.schedule import METHODS_TRIED
-from spectralz.portfolio.steps.propagate import pass_messages
+from spectralz.portfolio.steps.before_annealing import pass_messages
 
 METHOD = sz.BeliefPropagation(max_iter=300, damping=0.3, tol=1e-8)
 OTHERS = ["mps", "exact", "quadrature", "ep", "annealing", "states"]

@@ -13,8 +13,7 @@ import spectralz as sz
 from spectralz.errors import FormatError, OptionError, TooLargeError
 from spectralz.io import read_map, write_map
 from spectralz.kernels.sampling import tabu
-from spectralz.sampling.heavy.crossing import best_of_both, mixed
-from spectralz.sampling.heavy.search import rounding_of
+from spectralz.sampling.heavy.search import best_of_both, mixed, rounding_of
 from tests.contract.fuzz import random_model
 from tests.reference.states import all_states
 from tests.strategies import models

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spectralz as sz
-from spectralz.sampling.modulo_two import bits_of, eliminated, equations_of, null_space, satisfied
+from spectralz.sampling.symmetries import bits_of, eliminated, equations_of, null_space, satisfied
 
 SEEDS = range(60)
 

@@ -13,11 +13,9 @@ import spectralz as sz
 from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz.methods.matrix_product import _heavy_states
-from spectralz.sampling.heavy.quench import quench
 from spectralz.sampling.path import from_coins, from_fields, from_model, from_subgraph, path_to
-from spectralz.sampling.plan import seconds_per_sweep
 from spectralz.sampling.population import carry
-from spectralz.sampling.sweeps import operations, relax
+from spectralz.sampling.sweeps import operations, quench, relax, seconds_per_sweep
 
 MACHINE = sz.generators.rbm(20, 12, 0.5, 0)
 DENSE = sz.generators.complete(n=24, strength=0.4, seed=1)
@@ -40,7 +38,7 @@ PATHS = {
 def no_pilots():
     """Let a short run that looks for a base be a failure."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spectralz.sampling.base_rates.pilot", lambda *_: pytest.fail("a pilot was run"))
+        patch.setattr("spectralz.sampling.path.pilot", lambda *_: pytest.fail("a pilot was run"))
         yield
 
 

@@ -12,7 +12,7 @@ import spectralz as sz
 from spectralz._support.deadline import Deadline
 from spectralz.sampling.engines.collapsed import sides_of
 from spectralz.sampling.path import from_coins, from_fields
-from spectralz.sampling.pilot import FEWEST_POINTS, VARIANCE, longest_step, pilot
+from spectralz.sampling.population import FEWEST_POINTS, VARIANCE, longest_step, pilot
 from tests.reference import states
 
 # ------------------------------------------------------------------------------------------------- the longest step
@@ -225,7 +225,7 @@ def test_a_pilot_hurries_once_the_time_is_up():
 @pytest.mark.parametrize("sweeps", [1, 4])
 def test_a_pilot_charges_what_it_sweeps(sweeps, clock, monkeypatch):
     charged = []
-    monkeypatch.setattr("spectralz.sampling.pilot.clock.charge", charged.append)
+    monkeypatch.setattr("spectralz.sampling.population.clock.charge", charged.append)
     path = from_coins(sz.generators.complete(n=8, strength=0.3, seed=8))
     found = pilot(path, 64, np.random.default_rng(9), sweeps=sweeps)
     assert found.sweeps == sweeps

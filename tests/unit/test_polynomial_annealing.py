@@ -15,14 +15,12 @@ from spectralz._support.deadline import Deadline, budgeted
 from spectralz.errors import OptionError
 from spectralz.parts.leading import collective_directions
 from spectralz.sampling.bridge import bridge
-from spectralz.sampling.heavy.crossing import best_of_both, regions_of
 from spectralz.sampling.heavy.pool import state_pool
-from spectralz.sampling.heavy.quench import fields, quench
-from spectralz.sampling.heavy.search import by_search, rounding_of
+from spectralz.sampling.heavy.search import best_of_both, by_search, regions_of, rounding_of
 from spectralz.sampling.path import from_coins, from_subgraph, path_to
-from spectralz.sampling.population import carry
-from spectralz.sampling.populations import Run
+from spectralz.sampling.population import Run, carry
 from spectralz.sampling.proposals import satisfying_states
+from spectralz.sampling.sweeps import fields, quench
 from tests.helpers import with_slow
 from tests.reference import states
 
@@ -304,7 +302,7 @@ def test_the_ratio_of_two_models_by_the_way_between_them():
     second = sz.Polynomial({**first.terms, (0, 1, 6): 0.4, (2, 3): 0.5, (1, 4, 5): -0.2}, n=7)
     rng = np.random.default_rng(0)
     ends = [carry(path_to(model), np.linspace(0.0, 1.0, 20), 1, 1024, rng) for model in (first, second)]
-    there, back = (Run(end.mean_log_z, end.x, end.weights(), end.family, 1.0 / end.families()) for end in ends)
+    there, back = (Run.of_families(end.x, end.weights(), end.family) for end in ends)
     way = bridge(first, second, there, back, Deadline.after(2.0), rng)
     truth = float(states.log_z(second) - states.log_z(first)) - second.constant + first.constant
     assert np.concatenate([way.there, way.back]).mean() == pytest.approx(truth, abs=0.1)

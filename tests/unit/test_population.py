@@ -14,9 +14,7 @@ import spectralz as sz
 from spectralz._support.threads import using_threads
 from spectralz.sampling.engines.collapsed import CollapsedEngine, sides_of
 from spectralz.sampling.engines.dense import DenseEngine
-from spectralz.sampling.engines.side_flips import FlipEngine
 from spectralz.sampling.engines.sparse import SparseEngine
-from spectralz.sampling.engines.terms import TermEngine
 from spectralz.sampling.path import from_coins, from_fields, from_subgraph
 from spectralz.sampling.population import (
     Layout,
@@ -265,11 +263,11 @@ def small_paths():
         "sparse from coins": (from_fields(sparse, np.zeros(7)), SparseEngine),
         "sparse from fields": (from_fields(sparse, bases), SparseEngine),
         "sparse from a subgraph": (from_subgraph(from_coins(sparse), 1), SparseEngine),
-        "terms from coins": (from_fields(terms, np.zeros(7)), TermEngine),
-        "terms from fields": (from_fields(terms, bases), TermEngine),
+        "terms from coins": (from_fields(terms, np.zeros(7)), SparseEngine),
+        "terms from fields": (from_fields(terms, bases), SparseEngine),
         "RBM from coins": (from_fields(rbm, np.zeros(7), sides=sides), CollapsedEngine),
         "RBM from fields": (from_fields(rbm, bases, sides=sides), CollapsedEngine),
-        "RBM with flips": (replace(from_fields(rbm, bases, sides=sides), flips=True), FlipEngine),
+        "RBM with flips": (replace(from_fields(rbm, bases, sides=sides), flips=True), CollapsedEngine),
     }
     return [pytest.param(*case, id=name) for name, case in cases.items()]
 

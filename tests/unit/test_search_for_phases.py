@@ -15,13 +15,20 @@ from scipy.special import logsumexp
 import spectralz as sz
 from spectralz._support.deadline import Deadline
 from spectralz.sampling import phases_found
-from spectralz.sampling.bound_parts import bound_parts
 from spectralz.sampling.cells import Cells
-from spectralz.sampling.engines.protocol import one_after_the_other
+from spectralz.sampling.engines.lanes import one_after_the_other
 from spectralz.sampling.path import Path, from_coins, from_fields
-from spectralz.sampling.phases_found import Missing, There, are_alike, chains, cost_of_proposal, search, stay_together
-from spectralz.sampling.pilot import pilot
-from spectralz.sampling.population import Population, carry
+from spectralz.sampling.phases_found import (
+    Missing,
+    There,
+    are_alike,
+    bound_parts,
+    chains,
+    cost_of_proposal,
+    search,
+    stay_together,
+)
+from spectralz.sampling.population import Population, carry, pilot
 from spectralz.sampling.proposals import directions_of_terms, first_proposals, parts_of, quenched, recombined
 from spectralz.sampling.symmetries import images_of
 from tests.reference.states import all_states
@@ -69,7 +76,7 @@ def missing_of(path: Path, seed, size=1024, others=(), **limits):
     ordinary = carry(path, first.points, 32, size // 32, rng, sweeps=first.sweeps)
     images = images_of(path.model)
     center = ordinary.mean_of_families()[None] * (len(images) == 1)
-    limits = {"enough": 30.0, "light": 7.0, "most_phases": 12, "parts": bound_parts(path.model)} | limits
+    limits = {"enough": 30.0, "light": 7.0, "most_phases": 12} | limits
     cells = Cells(center, images, np.zeros(1, dtype=np.int64))
     return Missing(path, cells, ordinary, list(others), ordinary.mean_log_z, **limits), rng
 

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from spectralz.sampling.cells import Row
-from spectralz.sampling.share_out import HARDLY, LEAST_PART, LEAST_TIME, shares_of
+from spectralz.sampling.cells import HARDLY, LEAST_PART, LEAST_TIME, Row, shares_of
 
 
 def row(families, weights):

@@ -11,10 +11,8 @@ import pytest
 import spectralz as sz
 from spectralz.kernels.sampling.side_flips import Tables, _find_logs, _find_probabilities, fill_tables
 from spectralz.portfolio import policy
-from spectralz.sampling.base_rates import LARGEST_BIAS, weak_biases
-from spectralz.sampling.engines.collapsed import sides_of
-from spectralz.sampling.engines.side_flips import flip_engine
-from spectralz.sampling.path import from_fields
+from spectralz.sampling.engines.collapsed import collapsed_engine, sides_of
+from spectralz.sampling.path import LARGEST_BIAS, from_fields, weak_biases
 from spectralz.sampling.population import carry
 from tests.reference.states import all_states, places_of
 
@@ -37,7 +35,7 @@ def log_weights_at(engine, v, beta):
 def test_chains_visit_states_by_their_weights(beta):
     model = machine()
     sides = sides_of(model)
-    engine = flip_engine(model, sides, 0.5 * model.field)
+    engine = collapsed_engine(model, sides, 0.5 * model.field, flips=True)
     at, size, rounds = np.array([beta]), 6400, 12
     chains = engine.start(size, np.random.default_rng(1))
     counts = np.zeros(2 ** len(sides.kept))
@@ -58,7 +56,7 @@ def test_ratios_of_flips_are_those_of_double_precision(scale, slack):
     """Also where couplings are so strong that 1 - tanh(y) tanh(2 J) would lose all digits."""
     model = machine(20, 300, scale, seed=3)
     sides, beta = sides_of(model), 0.8
-    engine = flip_engine(model, sides, np.zeros(model.n))
+    engine = collapsed_engine(model, sides, np.zeros(model.n), flips=True)
     path = engine.path
     shape = path.weights.shape
     tables = Tables(np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty((shape[0], 2)))
@@ -86,7 +84,7 @@ def test_ratios_of_flips_are_those_of_double_precision(scale, slack):
 
 def test_fields_of_the_summed_side_are_kept_up_to_date():
     model = machine(30, 90, 0.2, seed=5)
-    chains = flip_engine(model, sides_of(model), model.field).start(100, np.random.default_rng(0))
+    chains = collapsed_engine(model, sides_of(model), model.field, flips=True).start(100, np.random.default_rng(0))
     at = np.linspace(0.1, 1.0, 10)
     before = chains._v.copy()
     chains.sweep(at, at, at, 2)

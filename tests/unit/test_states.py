@@ -12,11 +12,10 @@ from scipy.special import logsumexp
 import spectralz as sz
 from spectralz.kernels.sampling.state_table import EMPTY, contains, insert, pack
 from spectralz.methods.states import States, pool_outcome
-from spectralz.sampling.heavy.pool import CUTOFF, fill, search, share_held, state_pool
-from spectralz.sampling.heavy.quench import fields, quench
-from spectralz.sampling.heavy.state_space import distinct
+from spectralz.sampling.heavy.pool import CUTOFF, distinct, fill, search, share_held, state_pool
 from spectralz.sampling.path import path_to
-from spectralz.sampling.populations import Run
+from spectralz.sampling.population import Run
+from spectralz.sampling.sweeps import fields, quench
 from tests.reference import states
 
 
@@ -28,7 +27,7 @@ def drawn_exactly(model, count, seed, family=None):
     """A population of exact samples, each its own family unless told."""
     x = sz.sample(model, count, "exact", seed=seed)
     family = np.arange(count) if family is None else family
-    return Run(0.0, x, np.full(count, 1.0 / count), family, 0.0)
+    return Run.of_families(x, np.full(count, 1.0 / count), family)
 
 
 # --------------------------------------------------------------------------------------------------------- the set
@@ -171,13 +170,8 @@ def test_states_of_one_family_count_as_one():
     pool = state_pool(model, 5)
     pool.add(states.all_states(6)[np.argsort(-model.log_weight(states.all_states(6)))[:5]])
     single = drawn_exactly(model, 1000, 3)
-    copied = Run(
-        0.0,
-        np.repeat(single.x, 10, axis=0),
-        np.full(10_000, 1e-4),
-        np.repeat(np.arange(1000), 10),
-        0.0,
-    )
+    family = np.repeat(np.arange(1000), 10)
+    copied = Run.of_families(np.repeat(single.x, 10, axis=0), np.full(10_000, 1e-4), family)
     assert share_held(pool, copied).share == pytest.approx(share_held(pool, single).share)
     assert share_held(pool, copied).std_error == pytest.approx(share_held(pool, single).std_error)
     assert share_held(pool, copied).families == pytest.approx(1000)
@@ -189,7 +183,7 @@ def test_states_count_by_their_weights():
     pool.add(states.all_states(4)[:1])
     x = np.repeat(states.all_states(4)[:2], 10, axis=0)
     weight = np.repeat([0.025, 0.075], 10)
-    assert share_held(pool, Run(0.0, x, weight, np.arange(20), 0.0)).share == pytest.approx(0.25)
+    assert share_held(pool, Run.of_families(x, weight, np.arange(20))).share == pytest.approx(0.25)
 
 
 # ------------------------------------------------------------------------------------------------------- the method

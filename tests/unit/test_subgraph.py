@@ -13,12 +13,11 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 import spectralz as sz
 from spectralz.kernels.single_spin import log_2cosh
-from spectralz.sampling.path import from_subgraph, path_to
-from spectralz.sampling.plan import STEP, spaced_by
+from spectralz.sampling.path import from_subgraph, path_to, strongest_subgraph, width_of
 from spectralz.sampling.population import carry
 from spectralz.sampling.round_trips import there_and_back
-from spectralz.sampling.subgraph import strongest_subgraph, width_of
-from spectralz.trust.round_trips import judge_round_trip
+from spectralz.sampling.sweeps import STEP, spaced_by
+from spectralz.trust.states import judge_round_trip
 from tests.reference.states import all_states, places_of
 
 # Chances of a false alarm; the seeds are fixed, so a test that passes goes on passing.

@@ -12,11 +12,9 @@ from scipy.stats import norm
 import spectralz as sz
 from spectralz._support.clock import using_clock
 from spectralz._support.deadline import Deadline
-from spectralz.sampling import plan
-from spectralz.sampling.engines.double import DoubleSparseEngine
+from spectralz.sampling import sweeps
 from spectralz.sampling.path import Path, from_coins, path_to
-from spectralz.sampling.plan import LEAST_POINTS, Survey, survey
-from spectralz.sampling.populations import deviation_of
+from spectralz.sampling.sweeps import LEAST_POINTS, Survey, deviation_of, survey
 from tests.helpers import FakeClock, heard
 
 
@@ -65,7 +63,7 @@ def test_points_rise_from_base_to_model_in_steps_that_are_not_too_long():
 
 
 def test_points_stand_at_equal_lengths(monkeypatch):
-    monkeypatch.setattr(plan, "LEAST_POINTS", 1)
+    monkeypatch.setattr(sweeps, "LEAST_POINTS", 1)
     for found, count in random_surveys():
         points = found.spaced(count)
         assert len(points) == math.ceil(count) + 1
@@ -103,7 +101,7 @@ def test_the_length_is_the_integral_of_the_deviation(deviation):
     assert found.points[-1] == 1.0
     assert np.diff(found.points).max() <= 1.0 / LEAST_POINTS + 1e-12
     # No step changes log-weights by more than is said, but for growth where it is cold.
-    most = max(plan.CHANGE, plan.CHANGE_PER_ROOT * 10.0)
+    most = max(sweeps.CHANGE, sweeps.CHANGE_PER_ROOT * 10.0)
     longest = np.maximum(most / np.array([deviation(p) for p in found.points[:-1]]), 0.25 * found.points[:-1])
     assert (np.diff(found.points) <= longest + 1e-9).all()
 
@@ -113,7 +111,7 @@ def test_states_that_are_stuck_at_different_energies_do_not_keep_it_for_ever():
     found = survey(MadeUp(lambda beta: 1e6, n), np.random.default_rng(0))
     assert len(found.points) < 100
     # From where beta E varies by 3 sqrt(n) on, only that much is believed: 3 sqrt(n) (1 + log 1 / beta).
-    most = plan.MOST_DEVIATION * math.sqrt(n)
+    most = sweeps.MOST_DEVIATION * math.sqrt(n)
     assert found.length[-1] == pytest.approx(most * (1.0 + math.log(1e6 / most)), rel=0.1)
 
 
@@ -130,7 +128,7 @@ def test_independent_spins_have_the_length_that_they_should():
     theta = np.random.default_rng(2).normal(size=60)
     model = sz.Ising(field=theta)
     in_double = Path(model, np.zeros(60), in_double=True)
-    assert isinstance(in_double.engine, DoubleSparseEngine)
+    assert in_double.engine.in_double
     truth = quad(lambda beta: math.sqrt((theta**2 / np.cosh(beta * theta) ** 2).sum()), 0.0, 1.0)[0]
     for path in (in_double, from_coins(model)):
         lengths = [survey(path, np.random.default_rng(seed)).length[-1] for seed in range(8)]

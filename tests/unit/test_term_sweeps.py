@@ -15,14 +15,14 @@ from spectralz.kernels.sampling.lanes import LANES, SparsePath, sweep_sparse
 from spectralz.kernels.sampling.term_sweeps import (
     TermPath,
     add_fields,
-    cool_with_terms,
-    descend_with_terms,
+    cool,
+    descend,
     fill_signs,
     sweep_terms,
     sweep_terms_in_double,
 )
 from spectralz.kernels.terms import NO_TERMS, SpinTerms
-from spectralz.sampling.engines.terms import TermEngine, term_engine
+from spectralz.sampling.engines.sparse import sparse_engine
 from tests.reference.lanes import assert_law, random_spins, random_words, sparse_path, symmetric, xoshiro
 from tests.reference.states import all_states
 
@@ -148,6 +148,11 @@ def test_without_terms_a_sweep_has_the_law_of_that_of_pairs():
         assert (np.abs(apart) < 4.0 * error).all()
 
 
+def term_engine(model, base, **options):
+    """Return the engine of a model with terms."""
+    return sparse_engine(model.field, model.storage.for_kernels(), base, terms=model.terms_by_spin, **options)
+
+
 @pytest.mark.parametrize("in_double", [False, True])
 @pytest.mark.parametrize("beta", [0.0, 0.35, 1.0])
 def test_states_end_in_the_law_of_their_point_of_the_path(beta, in_double):
@@ -182,7 +187,6 @@ def growth(model, x):
 def test_signs_follow_states_that_are_taken_and_given():
     model, rng = random_polynomial(8, 13), np.random.default_rng(14)
     engine = term_engine(model, np.zeros(8))
-    assert isinstance(engine, TermEngine)
     chains = engine.start(3 * LANES - 5, rng)
     zero, one = np.zeros(1), np.ones(1)
 
@@ -233,7 +237,7 @@ def test_a_quench_is_the_literal_one_and_ends_in_a_local_maximum(seed):
                 state[i] *= -1 if state[i] * 0.5 * log_odds(model, np.zeros(9), 1.0, state, i) < 0.0 else 1
             if np.array_equal(before, state):
                 break
-    descend_with_terms(x, h, 1000, model.storage.for_kernels(), SpinTerms.of(model.higher, 9))
+    descend(x, h, 1000, model.storage.for_kernels(), SpinTerms.of(model.higher, 9))
     assert np.array_equal(x[:8], expected)
     assert h == pytest.approx(fields_of(model, x), abs=1e-12)
     assert (x * fields_of(model, x) >= 0.0).all()
@@ -244,7 +248,7 @@ def test_a_cooled_state_keeps_its_fields_and_ends_low():
     x = np.ascontiguousarray(random_spins(12, np.int8).T)[0]
     h, start = kernels_fields(model, x[None])[0], x.copy()
     betas, seed = np.geomspace(0.1, 30.0, 200), np.array([12345], dtype=np.uint32)
-    cool_with_terms(x, h, model.storage.for_kernels(), SpinTerms.of(model.higher, 12), betas, seed)
+    cool(x, h, model.storage.for_kernels(), SpinTerms.of(model.higher, 12), betas, seed)
     assert h == pytest.approx(fields_of(model, x[None])[0], abs=1e-11)
     assert (x * h >= 0.0).all()
     assert model.log_weight(x) > model.log_weight(start)
@@ -255,5 +259,5 @@ def test_cooling_at_one_temperature_draws_from_its_law():
     terms, couplings, betas = SpinTerms.of(model.higher, 4), model.storage.for_kernels(), np.full(30, 0.7)
     x = np.random.default_rng(32).choice(np.array([-1, 1], dtype=np.int8), size=(4000, 4))
     for k, (state, h) in enumerate(zip(x, kernels_fields(model, x), strict=True)):
-        cool_with_terms(state, h, couplings, terms, betas, np.array([7919 * k + 1], dtype=np.uint32))
+        cool(state, h, couplings, terms, betas, np.array([7919 * k + 1], dtype=np.uint32))
     assert_law(x, 0.7 * np.array([log_weight(model, np.zeros(4), 1.0, y) for y in all_states(4)]))

@@ -326,7 +326,7 @@ def test_an_interrupt_before_the_first_population_is_an_interrupt(monkeypatch):
 
 def test_an_interrupt_of_contractions_leaves_the_temperatures_that_are_done(monkeypatch):
     model = sz.generators.grid(6, 1.0, seed=0)
-    interrupt_after(monkeypatch, "spectralz.inference.contracted._at", 2)
+    interrupt_after(monkeypatch, "spectralz.inference.estimated_curves._at", 2)
     found = sz.thermodynamics(model, [0.3, 0.5, 0.8, 1.0], exclude=["exact"], work=1e10)
     assert found.interrupted
     assert found.method == "mps"

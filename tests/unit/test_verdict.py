@@ -7,7 +7,7 @@ import math
 import pytest
 
 import spectralz as sz
-from spectralz.portfolio.verdict import conclude
+from spectralz.portfolio.answers import conclude
 from spectralz.result import Bounds, BoundsRow
 from tests.helpers import answer, bracket, verdicts
 

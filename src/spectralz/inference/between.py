@@ -14,7 +14,7 @@ from spectralz.result import Kind, Status, Thermodynamics
 if TYPE_CHECKING:
     from spectralz.inference.estimated_curves import Found
     from spectralz.model import FloatArray
-    from spectralz.sampling.curves.histograms import Histograms
+    from spectralz.sampling.curves.observables import Histograms
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from spectralz.model import Polynomial
 from spectralz.parts.compressed.contraction import Compressed
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
-from spectralz.portfolio.steps.compress import refusal_of_frontier
+from spectralz.portfolio.steps.before_annealing import refusal_of_frontier
 from spectralz.result import MapState, Status
 from spectralz.sampling.heavy.search import by_search, rounding_of
 

@@ -20,15 +20,15 @@ from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind, Quantity, Status
 from spectralz.sampling.core import Work
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.plan import bytes_per_state
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.sweeps import bytes_per_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from spectralz._support.deadline import Deadline
     from spectralz.model import RBM, Ising, Model, Polynomial
-    from spectralz.sampling.populations import Run
+    from spectralz.sampling.population import Run
     from spectralz.trust.judgment import Judgment
 
 # Models are close if their difference varies by less than this many nats over the states of either.
@@ -137,9 +137,8 @@ def _exactly(first: Model, second: Model, auto: Auto) -> Quantity | None:
 
 def _bridged(first: Model, second: Model, deadline: Deadline, rng: np.random.Generator) -> Quantity | None:
     """Return the ratio by states that go from one model to the other, or None if the models are too far apart."""
-    from spectralz.sampling.bridge import bridge
-    from spectralz.sampling.engines.between import difference_of
-    from spectralz.trust.ratios import judge_bridge
+    from spectralz.sampling.bridge import bridge, difference_of
+    from spectralz.trust.states import judge_bridge
 
     there, below = _states(first, deadline.share(SHARES[0]), rng)
     back, above = _states(second, deadline.share(SHARES[1]), rng)

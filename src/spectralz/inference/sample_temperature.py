@@ -93,19 +93,16 @@ class Points(NamedTuple):
 
     def joined(self, other: Points) -> Points:
         """Return all points; of two at the same temperature the other's."""
-        beta, place = np.unique(np.concatenate([other.beta, self.beta]), return_index=True)
-        pairs = zip(other[1:6], self[1:6], strict=True)
-        energy, energy_error, variance, variance_error, trusted = (np.concatenate(pair)[place] for pair in pairs)
-        return Points(beta, energy, energy_error, variance, variance_error, trusted, other.method, other.is_exact)
+        together = [np.concatenate(pair) for pair in zip(other[:6], self[:6], strict=True)]
+        place = np.unique(together[0], return_index=True)[1]
+        return Points._make([*(part[place] for part in together), *other[6:]])
 
     def around(self, mean: float) -> Points:
         """Return the trusted points, if the mean energy is between theirs; otherwise all of them."""
         energies = self.energy[self.trusted]
         if not energies[-1] <= mean <= energies[0]:
             return self
-        beta, energy, energy_error, variance, variance_error = (part[self.trusted] for part in self[:5])
-        trusted = self.trusted[self.trusted]
-        return Points(beta, energy, energy_error, variance, variance_error, trusted, self.method, self.is_exact)
+        return Points._make([*(part[self.trusted] for part in self[:6]), *self[6:]])
 
     def nearest(self, beta: float) -> int:
         """Return the place of the temperature nearest to a given one."""

@@ -24,7 +24,7 @@ from spectralz.result import DataLikelihood, Status
 from spectralz.sampling.engines.collapsed import Sides
 from spectralz.sampling.path import from_fields
 from spectralz.sampling.round_trips import way_back
-from spectralz.trust.likelihoods import agree_per_row
+from spectralz.trust.judgment import agree_per_row
 
 # The first weights are small and random, as in Hinton's guide; means are kept away from -1 and +1 by one row's weight.
 FIRST_WEIGHT = 0.01

@@ -27,12 +27,11 @@ from spectralz.parts.outcome import saying
 from spectralz.sampling.core import ACTIONS, Limits, Work, begun, evidence, run_of, sizes_of, split
 from spectralz.sampling.long_runs import long_run, populations_of, resumed
 from spectralz.sampling.path import from_coins, path_to
-from spectralz.sampling.plan import STEP, bytes_per_state, spaced_by
-from spectralz.sampling.population import layout_of
-from spectralz.sampling.populations import marginals_of, sample_of
+from spectralz.sampling.population import layout_of, marginals_of, sample_of
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.sweeps import STEP, bytes_per_state, spaced_by
+from spectralz.trust.judgment import RULES
 from spectralz.trust.populations import contradicted, judge, without_losers
-from spectralz.trust.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,10 +40,9 @@ if TYPE_CHECKING:
 
     from spectralz._support.deadline import Deadline
     from spectralz.model import Model
-    from spectralz.sampling.evidence import SamplingEvidence
+    from spectralz.sampling.cells import SamplingEvidence
     from spectralz.sampling.path import Path
-    from spectralz.sampling.population import Population
-    from spectralz.sampling.populations import Run
+    from spectralz.sampling.population import Population, Run
     from spectralz.sampling.spread import Crew
     from spectralz.trust.judgment import Judgment
 

@@ -29,12 +29,11 @@ from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, plan
 from spectralz.parts.elimination.heaviest_frontier import ColdFrontier, cold_frontier
 from spectralz.parts.propagation.network import Network
 from spectralz.result import Kind
-from spectralz.sampling.heavy.quench import quench
-from spectralz.sampling.heavy.state_space import distinct
+from spectralz.sampling.heavy.pool import distinct
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.populations import Run, marginals_of, sample_of
+from spectralz.sampling.population import Run, marginals_of, sample_of
 from spectralz.sampling.spread import crew_for
-from spectralz.trust.frontier import judge_bracket
+from spectralz.sampling.sweeps import quench
 from spectralz.trust.importance import (
     MOST_MISSED,
     TOO_SMALL,
@@ -45,7 +44,7 @@ from spectralz.trust.importance import (
     missed_share,
     rounding_of,
 )
-from spectralz.trust.judgment import Judgment
+from spectralz.trust.judgment import Judgment, judge_bracket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -328,13 +327,7 @@ class MatrixProduct(Method):
         assert findings.x is not None
         assert findings.sample is not None
         share = findings.sample.shares
-        return Run(
-            log_z=findings.sample.log_z,
-            x=findings.x,
-            weight=share,
-            family=np.arange(len(share)),
-            variance=findings.sample.std_error**2,
-        )
+        return Run.of_families(findings.x, share, np.arange(len(share)))
 
     def _affordable(self, chain: Compressed, samples: int) -> int:
         """Return how many of the requested states fit into memory; refuse if too few do."""

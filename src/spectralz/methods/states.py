@@ -24,7 +24,7 @@ from spectralz.sampling.heavy.pool import MOST_STATES, Share, StatePool, collect
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.population import layout_of
 from spectralz.sampling.spread import crew_for
-from spectralz.trust.pools import beside_populations, can_measure, is_measured, judge_pool
+from spectralz.trust.states import beside_populations, can_measure, is_measured, judge_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,20 +15,18 @@ from spectralz._support.devices import device_option
 from spectralz._support.options import checked_bytes, count, names, option, or_none, positive, threads_option
 from spectralz._support.progress import without_history
 from spectralz._support.threads import using_threads
-from spectralz.errors import ModelError, OptionError, TooLargeError
+from spectralz.errors import OptionError, TooLargeError
 from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
 from spectralz.model import Ising, Polynomial
-from spectralz.parts.low_rank.decomposition import decompose
 from spectralz.portfolio import policy, schedule
 from spectralz.portfolio.answers import Problem
 from spectralz.portfolio.components import added, joined, parts_of
 from spectralz.portfolio.exact_costs import (
     exact_deadline,
     is_affordable,
-    most_nodes,
     operations_of_plan,
     quadrature_in_time,
     refusal_of,
@@ -37,9 +35,9 @@ from spectralz.result import Kind, Status
 from spectralz.sampling.core import SWEEPS
 from spectralz.sampling.long_runs import long_run, refuse_parts
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.pilot import VARIANCE
-from spectralz.sampling.plan import seconds_per_state, seconds_per_sweep
+from spectralz.sampling.population import VARIANCE
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.sweeps import seconds_per_state, seconds_per_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -203,17 +201,12 @@ class Auto(Method):
             return exact, lambda: solve(model, plan)
         if "quadrature" in self.exclude or isinstance(model, Polynomial) or model.constraints:
             return None
-        quadrature = Quadrature()
-        try:
-            form = decompose(model, quadrature.max_rank, quadrature.tol)
-        except ModelError:
+        found = quadrature_in_time(model, limits.of_exact, with_means=limits.with_means)
+        if found is None:
             return None
-        most = most_nodes(form, model.n, limits.of_exact, with_means=limits.with_means)
-        in_time = replace(quadrature, max_nodes=most)
-        if not limits.with_means and in_time.node_count(form) > most:  # with means it says itself what it would take
-            return None
+        in_time, form = found
         solve_form = in_time.solve_marginals_decomposed if limits.with_means else in_time.solve_decomposed
-        return quadrature, lambda: solve_form(model, form)
+        return Quadrature(), lambda: solve_form(model, form)
 
     def _estimate(self, model: Model, refusal: str, limits: _Limits) -> Outcome | MarginalOutcome:
         """Answer by the schedule; ``refusal`` says why there is no exact answer, if one was possible."""

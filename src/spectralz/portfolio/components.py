@@ -11,7 +11,7 @@ import numpy as np
 from spectralz.parts.outcome import MarginalOutcome, Outcome, impossible_outcome
 from spectralz.parts.pairs import are_pairs_wanted, pairs_of, terms_of
 from spectralz.result import Kind, Status
-from spectralz.trust.agreement import WIDTHS_PER_DEVIATION
+from spectralz.trust.judgment import WIDTHS_PER_DEVIATION
 
 if TYPE_CHECKING:
     from spectralz.model import IntArray, Model

@@ -6,8 +6,9 @@ spent; its bets are valid at any stopping time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,37 +21,21 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import SpectralzError, is_interrupt
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 from spectralz.portfolio import policy
-from spectralz.portfolio.bounders import NAMES, affordable_ibound, round_seconds
-from spectralz.portfolio.bracket import bracket
+from spectralz.portfolio.bracket import NAMES, affordable_ibound, bracket, round_seconds
 from spectralz.result import Interval
 from spectralz.sampling.intervals import RUNS, annealed_end
 from spectralz.sampling.path import path_to
-from spectralz.sampling.plan import STEP, seconds_per_point, survey
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.sweeps import STEP, seconds_per_point, survey
 
 if TYPE_CHECKING:
     from spectralz.model import Model
     from spectralz.result import Bounds
 
 
-@dataclass
-class _Ends:
-    """The best ends so far, and sentences on how they were obtained."""
-
-    low: float
-    high: float
-    words: list[str]
-    is_interrupted: bool = False
-
-    def add(self, name: str, interval: Interval, words: str) -> None:
-        """Take the better ends of an interval."""
-        self.low = max(self.low, interval.low)
-        self.high = self.high if interval.high is None else min(self.high, interval.high)
-        self.words.append(f"{name}: {words}")
-
-
-# Takes the model, the level, a seed, the proven bounds and a deadline; returns intervals, each with a description.
-_Source = Callable[["Model", float, int, "Bounds", Deadline], Iterator[tuple[Interval, str]]]
+# Takes the model, the level, a seed, the proven bounds and a deadline; returns an interval with a description, and
+# whether an interrupt ended the work.
+_Source = Callable[["Model", float, int, "Bounds", Deadline], tuple[Interval | None, str, bool]]
 
 
 def bracket_with_interval(model: Model, deadline: Deadline, exclude: Any, level: float, seed: int) -> Bounds:
@@ -60,64 +45,53 @@ def bracket_with_interval(model: Model, deadline: Deadline, exclude: Any, level:
     """
     proven = bracket(model, deadline.share(1.0 - policy.INTERVAL_SHARE), exclude)
     exclude = checked_names(exclude, "exclude", NAMES)
-    began = clock.seconds()
-    ends = _Ends(proven.lower, proven.upper, [], proven.interrupted)
+    began, is_interrupted, words = clock.seconds(), proven.interrupted, []
+    low, high = proven.lower, proven.upper
     is_known = proven.width <= policy.KNOWN_WIDTH * max(1.0, abs(proven.lower))
     for name, source in _SOURCES.items():
-        if ends.is_interrupted or is_known or name in exclude or ends.high - ends.low <= policy.NARROW_INTERVAL:
+        if is_interrupted or is_known or name in exclude or high - low <= policy.NARROW_INTERVAL:
             continue
-        _ask(name, source, model, 1.0 - (1.0 - level) / len(_SOURCES), seed, proven, deadline, exclude, ends)
+        each = 1.0 - (1.0 - level) / len(_SOURCES)
+        found, said, is_interrupted = _asked(name, source, model, each, seed, proven, deadline)
+        top = math.inf if found is None or found.high is None else found.high
+        if found is not None and top - found.low <= policy.KNOWN_WIDTH and "exact" in exclude:
+            continue
+        low, high = low if found is None else max(low, found.low), min(high, top)
+        words.append(said)
+    if low > high:
+        words.append("the two ends contradict each other (probability 1 - level), so this is the proven bracket")
+        low, high = proven.lower, proven.upper
     return replace(
         proven,
-        interval=_interval(proven, ends, level),
-        interval_status="; ".join(ends.words) or "the proven bounds",
-        interrupted=ends.is_interrupted,
+        interval=Interval(low, high, level),
+        interval_status="; ".join(words) or "the proven bounds",
+        interrupted=is_interrupted,
         seconds=proven.seconds + clock.seconds() - began,
     )
 
 
-def _interval(proven: Bounds, ends: _Ends, level: float) -> Interval:
-    """Return the interval; if ends contradict each other or the proven bounds, the proven bounds are used."""
-    if ends.low > ends.high:
-        ends.words.append("the two ends contradict each other (probability 1 - level), so this is the proven bracket")
-        return Interval(proven.lower, proven.upper, level)
-    return Interval(ends.low, ends.high, level)
-
-
-def _ask(
-    name: str,
-    source: _Source,
-    model: Model,
-    level: float,
-    seed: int,
-    proven: Bounds,
-    deadline: Deadline,
-    exclude: tuple[str, ...],
-    ends: _Ends,
-) -> None:
+def _asked(
+    name: str, source: _Source, model: Model, level: float, seed: int, proven: Bounds, deadline: Deadline
+) -> tuple[Interval | None, str, bool]:
+    """Return what a source gives, or why there is nothing."""
     report(f"drawing for an interval by {name}", 0.0)
     try:
         with using_threads(None, model.n):
-            for interval, words in source(model, level, seed, proven, deadline):
-                is_exact = interval.high is not None and interval.high - interval.low <= policy.KNOWN_WIDTH
-                if is_exact and "exact" in exclude:
-                    continue
-                ends.add(name, interval, words)
-                ends.is_interrupted |= words.startswith("interrupted")
+            found, words, is_interrupted = source(model, level, seed, proven, deadline)
     except NotAffordableError as refusal:
-        ends.words.append(f"{name} {refusal}")
+        return None, f"{name} {refusal}", False
     except SpectralzError as error:
-        ends.words.append(f"{name} refused: {error}")
+        return None, f"{name} refused: {error}", False
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):
             raise
-        ends.words.append(f"{name} interrupted")
-        ends.is_interrupted = True
+        return None, f"{name} interrupted", True
+    return found, f"{name}: {'interrupted, ' if is_interrupted else ''}{words}", is_interrupted
 
 
 def _by_mini_buckets(
     model: Model, level: float, seed: int, proven: Bounds, deadline: Deadline
-) -> Iterator[tuple[Interval, str]]:
+) -> tuple[Interval | None, str, bool]:
     """Draw states from a bound, with tables and rounds as the time allows, half of it for the states."""
     uppers = [row.upper for row in proven.rows if row.method == "wmbe" and row.upper is not None]
     # On sparse graphs rounds help a lot.
@@ -139,14 +113,13 @@ def _by_mini_buckets(
     with share.in_force():
         estimate = method.run(model)
     clock.charge(clock.OPERATIONS_PER_SECOND * plain)
-    assert estimate.interval is not None
     drawn = str(estimate.status).rsplit("; ", 1)[-1]
-    yield estimate.interval, f"{'interrupted, ' if estimate.interrupted else ''}{drawn}, ibound {ibound}"
+    return estimate.interval, f"{drawn}, ibound {ibound}", estimate.interrupted
 
 
 def _by_annealing(
     model: Model, level: float, seed: int, proven: Bounds, deadline: Deadline
-) -> Iterator[tuple[Interval, str]]:
+) -> tuple[Interval | None, str, bool]:
     """Anneal in double precision: as many runs as the time allows, then larger ones."""
     # Streams different from those of the states drawn from a bound.
     beforehand, rng = np.random.default_rng([seed, 1]).spawn(2)
@@ -164,7 +137,7 @@ def _by_annealing(
         runs, size = int(min(max(times, 1.0), RUNS)), together * int(max(times / RUNS, 1.0))
         with deadline.in_force():
             end = annealed_end(crew, path, points, size, runs, 1.0 - level, rng)
-    yield end.interval(model, level), f"{'interrupted, ' if end.is_interrupted else ''}{end.words}"
+    return end.interval(model, level), end.words, end.is_interrupted
 
 
 # In the order in which they are run.

@@ -1,7 +1,7 @@
 """Several estimates of one log Z by a deadline, compared with each other and with proven bounds.
 
 Expectation propagation is good for weak couplings, sums over states for strong ones, and annealing in between and as a
-check of both. The schedule says in which order they run, and how long; ``verdict.py`` draws the conclusion.
+check of both. The schedule says in which order they run, and how long; ``answers.py`` draws the conclusion.
 """
 
 from __future__ import annotations
@@ -14,25 +14,23 @@ from spectralz._support.deadline import Deadline
 from spectralz._support.progress import note
 from spectralz._support.threads import using_threads
 from spectralz.errors import catching_interrupt
+from spectralz.methods.base import estimated
 from spectralz.methods.mean_field import MeanField
 from spectralz.parts.outcome import Outcome
 from spectralz.portfolio import policy
-from spectralz.portfolio.answers import Answer, Answers, Problem
-from spectralz.portfolio.bounders import BOUNDERS
-from spectralz.portfolio.bracket import trivial_bounds
+from spectralz.portfolio.answers import Answer, Answers, Problem, conclude
+from spectralz.portfolio.bracket import BOUNDERS, bound, trivial_bounds
 from spectralz.portfolio.steps.anneal import anneal
-from spectralz.portfolio.steps.bound import bound
-from spectralz.portfolio.steps.compress import compress
-from spectralz.portfolio.steps.propagate import pass_messages, propagate
-from spectralz.portfolio.verdict import conclude
+from spectralz.portfolio.steps.before_annealing import compress, pass_messages, propagate
 from spectralz.result import Kind, Status
 from spectralz.sampling.long_runs import long_run
+from spectralz.trust.judgment import Judgment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from spectralz.parts.outcome import MarginalOutcome
-    from spectralz.portfolio.verdict import Conclusion
+    from spectralz.portfolio.answers import Conclusion
 
 # Names that may be excluded; bounders have their own names.
 METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "bp", "mps", "annealing", "states", *BOUNDERS]))
@@ -107,14 +105,8 @@ def _with_earlier(answers: Answers) -> Answers:
     answers = replace(answers.with_answer(Answer("an earlier call", bounds, 0.0)), by_method={})
     for trial in done.answers:
         assert trial.log_z is not None
-        found = Outcome(
-            log_z=trial.log_z,
-            kind=Kind.ESTIMATE,
-            status=Status(trial.why),
-            std_error=trial.std_error,
-            trusted=True,
-        )
-        answers = answers.with_answer(Answer(trial.method, found, trial.seconds))
+        judged = Judgment(trial.log_z, trial.std_error or 0.0, True)
+        answers = answers.with_answer(Answer(trial.method, estimated(judged, trial.why), trial.seconds))
     return answers
 
 

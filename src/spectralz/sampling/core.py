@@ -21,11 +21,19 @@ from spectralz._support import clock
 from spectralz._support.deadline import Deadline
 from spectralz._support.progress import reporter_of
 from spectralz.errors import catching_interrupt
-from spectralz.sampling.base_rates import weak_biases
-from spectralz.sampling.bound_parts import bound_parts
-from spectralz.sampling.cells import Cells, as_they_count, row_of, stays
-from spectralz.sampling.evidence import SamplingEvidence, evidence_of, hardly_known
-from spectralz.sampling.path import Path, from_coins, from_subgraph, path_to
+from spectralz.sampling.cells import (
+    NO_CELLS,
+    Cells,
+    SamplingEvidence,
+    as_they_count,
+    by_size,
+    evidence_of,
+    hardly_known,
+    row_of,
+    shares_of,
+    stays,
+)
+from spectralz.sampling.path import Path, from_coins, from_subgraph, path_to, weak_biases, width_of
 from spectralz.sampling.phases_found import (
     APART,
     FEWEST_HELD,
@@ -38,18 +46,21 @@ from spectralz.sampling.phases_found import (
     cost_of_proposal,
     search,
 )
-from spectralz.sampling.pilot import FEWEST_POINTS, Pilot, pilot
-from spectralz.sampling.population import GROUPS, Population, joined, layout_of, populations
-from spectralz.sampling.populations import GROUPS as GROUPS_OF_MEANS
-from spectralz.sampling.populations import Run
-from spectralz.sampling.share_out import shares_of
-from spectralz.sampling.subgraph import width_of
+from spectralz.sampling.population import (
+    FEWEST_POINTS,
+    GROUPS,
+    Pilot,
+    Population,
+    Run,
+    joined,
+    layout_of,
+    pilot,
+    populations,
+)
 from spectralz.sampling.symmetries import images_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
     from spectralz.model import FloatArray, Model
     from spectralz.sampling.cells import Row
@@ -88,8 +99,6 @@ class Limits:
 
     Attributes
     ----------
-    operations
-        Of all populations together, and of the search.
     deadline
         When all has to be done.
     states
@@ -112,7 +121,6 @@ class Limits:
     enough: float
     light: float
     most_phases: int
-    operations: float = math.inf
     states: float = math.inf
     tol: float = 0.0
     sweeps: int | None = None
@@ -170,7 +178,7 @@ class Work:
     bases: tuple[Base, ...] = ()
     counted: tuple[tuple[Population, ...], ...] = ()
     others: tuple[Pilot, ...] = ()
-    cells: Cells | None = None
+    cells: Cells = NO_CELLS
     found: Search = field(default_factory=lambda: Search(was_made=False))
     coefficients: FloatArray = field(default_factory=lambda: np.ones((1, 1)))
     times: FloatArray = field(default_factory=lambda: np.ones(1))
@@ -185,7 +193,7 @@ class Work:
     def left(self) -> float:
         """Operations that are left, by the plan and by the time."""
         layout = self.limits.layout
-        planned = self.limits.operations if layout is None else 2.0 * layout.size * self.bases[0].cost
+        planned = math.inf if layout is None else 2.0 * layout.size * self.bases[0].cost
         return max(min(planned - self.spent, self.limits.deadline.left / self.pace), 0.0)
 
     @property
@@ -308,8 +316,10 @@ def _larger(work: Work, first: Pilot) -> Pilot:
 
 def count_first(work: Work) -> Work:
     """Count a population from the ordinary base, with a part of the work, or as large as the wanted error asks for."""
-    layout = work.limits.layout
-    return _count(work, 0, layout or layout_for(work, work.bases[0], FIRST_SHARE * work.left))
+    layout = work.limits.layout or layout_for(work, work.bases[0], FIRST_SHARE * work.left)
+    if not begun(work):
+        work = replace(work, cells=Cells.around(np.zeros(work.model.n), images_of(work.model)))
+    return _count(work, 0, layout)
 
 
 def layout_for(work: Work, base: Base, operations: float) -> Layout:
@@ -344,10 +354,7 @@ def _with_counted(work: Work, number: int, parts: list[Population], seconds: flo
     cost = done.size * work.bases[number].cost
     counted = list(work.counted)
     counted[number] = (*counted[number], done)
-    cells = work.cells
-    if cells is None:
-        mean, images = done.mean_of_families(), images_of(work.model)
-        cells = Cells(mean[None] * (len(images) == 1), images, np.zeros(1, dtype=np.int64))
+    cells = work.cells if begun(work) else Cells.around(done.mean_of_families(), work.cells.images)
     pace, spent = max(seconds / cost, LEAST_PACE), work.spent + cost
     return replace(work, counted=tuple(counted), cells=cells, spent=spent, pace=pace)
 
@@ -364,7 +371,6 @@ def look_for_phases(work: Work) -> Work:
     deadline = time_to_search(work, path, LONGEST_SEARCH)
     if deadline is None:
         return replace(work, found=NO_TIME)
-    assert work.cells is not None
     top = max(ordinary.mean_log_z, *(p.population.mean_log_z for p in (work.bases[0].pilot, *work.others)))
     missing = Missing(
         path,
@@ -375,23 +381,18 @@ def look_for_phases(work: Work) -> Work:
         limits.enough * _share_so_far(work),
         limits.light,
         limits.most_phases,
-        bound_parts(work.model),
     )
     with deadline.in_force():
         found = search(missing, work.rng, work.crew.parallel)
-    top = max(top, *(phase.log_weight for phase in found.phases)) if found.phases else top
-    heavy = [phase for phase in found.phases if phase.log_weight >= top - limits.light]
-    light = [phase.log_weight for phase in found.phases if phase.log_weight < top - limits.light]
-    found = replace(found, phases=tuple(heavy), light=(*found.light, *light))
     cells = work.cells
     for mean in found.met:
-        if not any(are_alike(mean, phase.mean, cells.images) for phase in heavy):
+        if not any(are_alike(mean, phase.mean, cells.images) for phase in found.phases):
             cells = cells.with_center(mean, 0)
-    for phase in heavy:
+    for phase in found.phases:
         cells = cells.with_center(phase.mean)
     bases = [
         Base(f"phase {k}", phase.pilot, k if stays(phase.pilot.population, cells, k, LEFT) else None)
-        for k, phase in enumerate(heavy, start=1)
+        for k, phase in enumerate(found.phases, start=1)
     ]
     work = replace(
         work,
@@ -434,7 +435,6 @@ def _shared_out(work: Work) -> Work:
 
 
 def _row(work: Work, population: Population, base: Base) -> Row:
-    assert work.cells is not None
     return row_of(population, work.cells, base.own)
 
 
@@ -449,21 +449,15 @@ def count_on(work: Work) -> Work:
     first = sum(p.size for p in work.counted[0]) * costs[0]
     due = work.times * (work.left + first)
     due[0] -= first
+    bases, before = np.array(sizes_of(work), dtype=np.int64).reshape(-1, 2).T
     # Groups of few states scatter much more than their number says, so that a few more are of no use.
-    least = LEAST_AGAIN * np.bincount(*_sizes_before(work), minlength=len(costs)) * costs
+    least = LEAST_AGAIN * np.bincount(bases, before, minlength=len(costs)) * costs
     for number in np.argsort(-due, kind="stable").tolist():
         if due[number] > least[number]:
             work = _count(work, number, layout_for(work, work.bases[number], due[number]))
             if work.is_interrupted:
                 break
     return work
-
-
-def _sizes_before(work: Work) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the bases and sizes of the populations of the ordinary base, and of those of earlier calls."""
-    pairs = [(k, size) for k, size, _ in work.earlier] + [(0, p.size) for p in work.counted[0]]
-    bases, sizes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return bases, sizes
 
 
 ACTIONS: tuple[Callable[[Work], Work], ...] = (choose_base, count_first, look_for_phases, count_on)
@@ -489,17 +483,15 @@ def evidence(work: Work) -> SamplingEvidence:
     """Return the evidence of the populations that were counted; those of one base count by their numbers of states."""
     rows = [row for _, _, row in work.earlier]
     rows += [_row(work, p, work.bases[k]) for k, counted in enumerate(work.counted) for p in counted]
-    bases, size = np.array(sizes_of(work)).T
-    sizes = np.bincount(bases, size, minlength=len(work.bases))
-    c = work.coefficients[bases] * (size / sizes[bases])[:, None]
-    c[0, c.sum(axis=0) <= 0.0] = 1.0  # only after an interrupt
+    bases, sizes = zip(*sizes_of(work), strict=True)
     sources = (0, *(len(phase.sources) for phase in work.found.phases), *(0,) * work.splits)
     why = work.found.cut_short or ("" if work.found.was_made else "phases were not looked for")
     if len(work.bases) > 1:
         why = why or hardly_known([row for row, k in zip(rows, bases, strict=True) if not k], work.limits.enough)
-    if (sizes[work.times > 0.0] == 0.0).any():
+    if not set(np.flatnonzero(work.times)) <= set(bases):
         why = "phases were found that are not measured yet"
-    return evidence_of(rows, c / c.sum(axis=0), work.sources or sources, work.found.light, why)
+    counts = by_size(work.coefficients, bases, sizes)
+    return evidence_of(rows, counts, work.sources or sources, work.found.light, why)
 
 
 def split(work: Work, number: int, cell: int) -> Work:
@@ -507,7 +499,6 @@ def split(work: Work, number: int, cell: int) -> Work:
 
     If that is where the center of the cell is already, the others' states become a center of their own.
     """
-    assert work.cells is not None
     populations = [p for ps in work.counted for p in ps]
     own = populations[number]
     means = [own.mean(work.cells.places(own.x)[0] == cell)]
@@ -525,38 +516,16 @@ def half_of(work: Work, half: int) -> Work:
 
 def run_of(work: Work, coefficients: FloatArray) -> Run:
     """Return all states that count as one weighted population; ``coefficients`` are those of the populations."""
-    assert work.cells is not None
     counted = [(work.bases[k].own, p) for k, ps in enumerate(work.counted) for p in ps]
     scale = max(p.mean_log_z for _, p in counted)
-    states, weights, families, groups, begin, group = [], [], [], [], 0, 0
+    parts, begin, first = [], 0, 0
     for c, (own, p) in zip(coefficients, counted, strict=True):
         x, counts = as_they_count(p.x, work.cells, c, own, work.rng)
         weight = counts * p.weights() * np.exp(p.mean_log_z - scale)
+        group = np.repeat(np.arange(first, first + p.groups), p.share.shape[1])
         kept = weight > 0.0
-        states.append(x[kept])
-        weights.append(weight[kept])
-        families.append(p.family[kept] + begin)
-        groups.append(np.repeat(np.arange(group, group + p.groups), p.share.shape[1])[kept])
-        begin, group = begin + p.size, group + p.groups
-    weight = np.concatenate(weights)
-    total = float(weight.sum())
-    family = numbered_by_group(np.concatenate(families), np.concatenate(groups))
-    shares = np.bincount(family, weights=weight / total)
-    return Run(scale + math.log(total), np.concatenate(states), weight / total, family, float(shares @ shares))
-
-
-def numbered_by_group(family: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return new numbers of families, whose remainders modulo 32 are those of their groups.
-
-    Errors of means come from families in groups by these remainders (``populations.py``). The families of a single
-    group stand for themselves.
-    """
-    if len(group) and group.min() == group.max():
-        return np.asarray(np.unique(family, return_inverse=True)[1])
-    _, first, place = np.unique(family, return_index=True, return_inverse=True)
-    remainder = group[first] % GROUPS_OF_MEANS
-    rank = np.empty(len(remainder), dtype=np.int64)
-    for k in range(GROUPS_OF_MEANS):
-        of_group = np.flatnonzero(remainder == k)
-        rank[of_group] = np.arange(len(of_group))
-    return np.asarray((rank * GROUPS_OF_MEANS + remainder)[place])
+        parts.append((x[kept], weight[kept], p.family[kept] + begin, group[kept]))
+        begin, first = begin + p.size, first + p.groups
+    states, weights, families, groups = (np.concatenate(part) for part in zip(*parts, strict=True))
+    family = np.unique(families, return_inverse=True)[1]
+    return Run(states, weights / float(weights.sum()), family, groups if np.ptp(groups) else family)

@@ -18,11 +18,10 @@ from spectralz._support import clock
 from spectralz.errors import OptionError
 from spectralz.result.populations import Populations
 from spectralz.sampling.cells import Cells, Row
-from spectralz.sampling.core import Base, Work, ordinary_paths, sizes_of
+from spectralz.sampling.core import Base, Work, ordinary_paths, pace_of, sizes_of
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases_found import Search
-from spectralz.sampling.pilot import Pilot
-from spectralz.sampling.population import carry
+from spectralz.sampling.population import Pilot, carry
 from spectralz.sampling.symmetries import images_of
 
 if TYPE_CHECKING:
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, Model
     from spectralz.result import Trial
+    from spectralz.sampling.cells import SamplingEvidence
     from spectralz.sampling.core import Limits
-    from spectralz.sampling.evidence import SamplingEvidence
     from spectralz.sampling.spread import Crew
 
 # A model is known by the log-weights of so many states, which agree to this precision on any machine.
@@ -110,7 +109,6 @@ def is_of(model: Model, populations: Populations) -> bool:
 
 def populations_of(work: Work, evidence: SamplingEvidence) -> Populations:
     """Return what the populations of some work said."""
-    assert work.cells is not None
     earlier = long_run().earlier
     base, size = zip(*sizes_of(work), strict=True)
     return Populations(
@@ -126,24 +124,10 @@ def populations_of(work: Work, evidence: SamplingEvidence) -> Populations:
         times=work.times,
         base=base,
         size=size,
-        log_z=evidence.log_z,
-        families=evidence.families,
-        heaviest=evidence.heaviest,
-        covariances=evidence.covariances,
-        log_scales=evidence.log_scales,
-        sources=evidence.sources,
-        light=evidence.light,
-        search=evidence.search,
+        **{name: value for name, value in vars(evidence).items() if name != "coefficients"},
         searched=work.found.was_made and not work.found.cut_short,
         calls=1 if earlier is None else earlier.calls + (len(base) > len(work.earlier)),
     )
-
-
-def _rows(populations: Populations) -> tuple[tuple[int, int, Row], ...]:
-    """Return the base, the size and the row of each population."""
-    p = populations
-    rows = map(Row, p.log_z, p.families, p.heaviest, p.covariances, p.log_scales)
-    return tuple(zip(p.base, p.size, rows, strict=True))
 
 
 def resumed(model: Model, populations: Populations, crew: Crew, seed: int, limits: Limits) -> Work:
@@ -155,9 +139,9 @@ def resumed(model: Model, populations: Populations, crew: Crew, seed: int, limit
         path = ordinary[name] if fields is None else replace(coins, base=fields)
         began, size = clock.now(), path.engine.together
         small = carry(path, points, 1, size, rng, sweeps=sweeps, parallel=crew.parallel)
-        bases.append(
-            Base(name, Pilot(path, points, sweeps, small, (clock.now() - began) / size), None if own < 0 else own)
-        )
+        reached = Pilot(path, points, sweeps, small, (clock.now() - began) / size)
+        bases.append(Base(name, reached, None if own < 0 else own))
+    rows = map(Row, p.log_z, p.families, p.heaviest, p.covariances, p.log_scales)
     return Work(
         model,
         crew,
@@ -169,7 +153,7 @@ def resumed(model: Model, populations: Populations, crew: Crew, seed: int, limit
         found=Search(was_made=p.searched, cut_short="" if p.searched else p.search, light=p.light),
         coefficients=p.coefficients,
         times=p.times,
-        pace=bases[0].pilot.seconds / bases[0].cost,
-        earlier=_rows(p),
+        pace=pace_of(bases[0].pilot),
+        earlier=tuple(zip(p.base, p.size, rows, strict=True)),
         sources=p.sources,
     )

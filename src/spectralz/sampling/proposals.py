@@ -16,8 +16,8 @@ from scipy.sparse.csgraph import connected_components
 
 from spectralz._support import clock
 from spectralz.parts.leading import collective_directions, leading_directions
-from spectralz.sampling.heavy.quench import quench
-from spectralz.sampling.modulo_two import bits_of, eliminated, equations_of, satisfied
+from spectralz.sampling.sweeps import quench
+from spectralz.sampling.symmetries import bits_of, eliminated, equations_of, satisfied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray, Model
-    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.engines.lanes import Parallel
     from spectralz.sampling.path import Path
     from spectralz.sampling.population import Population
 

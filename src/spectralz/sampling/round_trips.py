@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz._support import clock
-from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.populations import Run, variance_of
+from spectralz.sampling.engines.lanes import one_after_the_other
+from spectralz.sampling.population import Run
 from spectralz.sampling.spread import spread_runs
-from spectralz.sampling.sweeps import neighbors, operations, parts_of_path
+from spectralz.sampling.sweeps import neighbors, operations, parts_of_path, variance_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from spectralz.model import FloatArray
-    from spectralz.sampling.engines.protocol import Chains, Engine, Parallel
+    from spectralz.sampling.engines.lanes import Chains, Engine, Parallel
     from spectralz.sampling.path import Path
     from spectralz.sampling.spread import Crew
 
@@ -81,15 +81,7 @@ class RoundTrip:
         """Return the states at the model, all with the same weight."""
         size = len(self.x)
         share = np.full(size, 1.0 / size)
-        return Run(log_z=self.log_z, x=self.x, weight=share, family=np.arange(size), variance=self.scatter**2)
-
-    @classmethod
-    def joined(cls, trips: Iterable[RoundTrip]) -> RoundTrip:
-        """Return the states of several trips as one."""
-        there, back, x, is_ordered = zip(
-            *((trip.there, trip.back, trip.x, trip.is_ordered) for trip in trips), strict=True
-        )
-        return cls(np.concatenate(there), np.concatenate(back), np.concatenate(x), any(is_ordered))
+        return Run.of_families(self.x, share, np.arange(size))
 
 
 def there_and_back(
@@ -173,4 +165,6 @@ def there_and_back_in_parts(
     """Take ``count`` times ``size`` states to the model and back, in threads or by the workers."""
     work = partial(there_and_back, path, points, size, ordered=ordered)
     cost = operations(path.engine, round((2.0 + RELAXING_SHARE) * len(points)), size)
-    return RoundTrip.joined(list(spread_runs(crew, path, work, size, count, cost, rng, tell)))
+    trips = list(spread_runs(crew, path, work, size, count, cost, rng, tell))
+    there, back, x = (np.concatenate([getattr(trip, name) for trip in trips]) for name in ("there", "back", "x"))
+    return RoundTrip(there, back, x, any(trip.is_ordered for trip in trips))

@@ -15,12 +15,12 @@ from contextlib import contextmanager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.executors import Lost, current_executor, is_done, spread, worker_count
+from spectralz._support.executors import Lost, current_executor, is_done, spread
 from spectralz._support.progress import listening
 from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
 from spectralz.errors import LostRunsWarning
@@ -151,24 +151,24 @@ def _side_by_side(
 # ------------------------------------------------------------------------------------------- workers of an executor
 
 
-@dataclass(frozen=True, eq=False)
-class _Job(Generic[R]):
-    """A run to be sent to a worker: what to call, and the seed of its random numbers."""
+class _Job(NamedTuple):
+    """A run to be sent to a worker: what to call, the seed of its random numbers, and the process that wants it."""
 
-    work: Callable[[np.random.Generator], R]
+    work: Callable[[np.random.Generator], Any]
     seed: Any  # a SeedSequence
-    home: int  # the process that wants it
-
-    def make(self) -> R:
-        # Each worker is another process on a core of its own. In a thread of this process its limits hold.
-        is_elsewhere = os.getpid() != self.home
-        with using_threads(1) if is_elsewhere else nullcontext(), listening(lambda *_: None):
-            return self.work(np.random.default_rng(self.seed))
+    home: int
 
 
-def _make(job: _Job[R]) -> R:
+def _make(job: _Job) -> Any:
     """Make a run, independent of the caller's clock, budget and executor."""
-    return Context().run(job.make)
+
+    def make() -> Any:
+        # Each worker is another process on a core of its own. In a thread of this process its limits hold.
+        is_elsewhere = os.getpid() != job.home
+        with using_threads(1) if is_elsewhere else nullcontext(), listening(lambda *_: None):
+            return job.work(np.random.default_rng(job.seed))
+
+    return Context().run(make)
 
 
 @dataclass
@@ -183,11 +183,6 @@ class Workers:
 
     def __bool__(self) -> bool:
         return self.executor is not None
-
-    @property
-    def count(self) -> int:
-        """Number of runs made at once; 1 if there are no workers."""
-        return worker_count(self.executor)
 
     def results(
         self,

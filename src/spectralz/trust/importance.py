@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.sampling.populations import log_means, mean_and_shares
+from spectralz.sampling.population import mean_and_shares, means_and_shares
 from spectralz.trust.judgment import Judgment
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Weighted:
 
 def log_mixture(log_densities: FloatArray) -> FloatArray:
     """Return the log of the mean of densities, one row each."""
-    return log_means(log_densities.T)
+    return means_and_shares(log_densities.T)[0]
 
 
 def missed_share(x: NDArray[np.int8], log_weight: FloatArray, log_q: FloatArray, log_z: float, samples: int) -> float:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.sampling.evidence import log_mean
-from spectralz.sampling.populations import LARGEST_DEVIATION, deviation_of
-from spectralz.trust.judgment import Judgment, with_rounding
-from spectralz.trust.rules import RULES, Rules
+from spectralz.sampling.cells import log_mean
+from spectralz.sampling.sweeps import LARGEST_DEVIATION, deviation_of
+from spectralz.trust.judgment import RULES, Judgment, Rules, with_rounding
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray
-    from spectralz.sampling.evidence import SamplingEvidence
+    from spectralz.sampling.cells import SamplingEvidence
 
 
 def contradicted(evidence: SamplingEvidence, rules: Rules = RULES) -> list[tuple[int, int]]:

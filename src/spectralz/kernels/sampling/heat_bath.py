@@ -1,4 +1,4 @@
-"""Fields and quenches of a population of states, compiled, and random numbers that belong to counters.
+"""Fields of a population of states, compiled, and random numbers that belong to counters.
 
 For each state x the fields h_i = theta_i + sum_j J_ij x_j are kept up to date, so that a flipped spin costs a pass over
 its row. The kernels release the interpreter's lock, so parts of a population may run in threads.
@@ -56,19 +56,3 @@ def refresh(x: SpinArray, h: FloatArray, theta: FloatArray, couplings: Couplings
                 j = place - begin if couplings.is_dense else couplings.indices[place]
                 total += couplings.data[place] * x[r, j]
             h[r, i] = total
-
-
-@compiled
-def descend(x: SpinArray, h: FloatArray, sweeps: int, couplings: Couplings) -> None:
-    """Flip spins that are opposite to their field until none is: a quench to a local maximum of the weight."""
-    size, n = x.shape
-    for r in range(size):
-        for _ in range(sweeps):
-            still = True
-            for i in range(n):
-                if x[r, i] * h[r, i] < 0.0:
-                    x[r, i] = -x[r, i]
-                    tell_neighbors(i, x[r, i], h[r], couplings)
-                    still = False
-            if still:
-                break

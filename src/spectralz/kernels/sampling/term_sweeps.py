@@ -1,4 +1,4 @@
-"""Heat-bath sweeps and quenches of models with terms of three and more spins, compiled.
+"""Heat-bath sweeps of models with terms of three and more spins, and quenches and cooling of all models, compiled.
 
 Beside the spins of 64 states stands the sign of every term, the product of its spins, which is kept up to date: a term
 gives a spin the field c times its sign times the spin, and a spin that flips turns the signs of its terms. So each term
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectralz._support.compiling import compiled, inlined, inner
-from spectralz.kernels.sampling.cooling import HOPELESS
 from spectralz.kernels.sampling.double_lanes import drawn_in_double
 from spectralz.kernels.sampling.heat_bath import tell_neighbors
 from spectralz.kernels.sampling.lanes import LANES, SparsePath, drawn, next_word, record_energies
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
 
 # Terms of up to so many spins are in the fields of single states; a flip turns only the signs of wider ones.
 WIDEST_IN_FIELDS = 8
+# A flip that loses more than this, in units of the temperature, is not even considered: its odds are those of a random
+# number of 32 bits being zero.
+HOPELESS = 22.0
 
 
 class TermPath(NamedTuple):
@@ -219,28 +221,33 @@ def _flip(
 
 
 @compiled
-def descend_with_terms(x: SpinArray, h: FloatArray, sweeps: int, couplings: Couplings, terms: SpinTerms) -> None:
-    """Flip spins that are opposite to their field until none is, as ``heat_bath.descend`` does for pairs."""
+def descend(x: SpinArray, h: FloatArray, sweeps: int, couplings: Couplings, terms: SpinTerms) -> None:
+    """Flip spins that are opposite to their field until none is: a quench to a local maximum of the weight."""
     signs, wide = np.empty(len(terms.weight), np.int8), _first_wide(terms)
     for r in range(len(x)):
-        _read_signs(x[r], signs, terms)
-        _add_terms(x[r], h[r], signs, wide, -1.0, terms)
+        state, fields = x[r], h[r]
+        _read_signs(state, signs, terms)
+        _add_terms(state, fields, signs, wide, -1.0, terms)
         for _ in range(sweeps):
             still = True
             for i in range(x.shape[1]):
-                if _gain(i, x[r], h[r], signs, wide, terms) < 0.0:
-                    _flip(i, x[r], h[r], signs, wide, couplings, terms)
+                if _gain(i, state, fields, signs, wide, terms) < 0.0:
+                    _flip(i, state, fields, signs, wide, couplings, terms)
                     still = False
             if still:
                 break
-        _add_terms(x[r], h[r], signs, wide, 1.0, terms)
+        _add_terms(state, fields, signs, wide, 1.0, terms)
 
 
 @compiled
-def cool_with_terms(
+def cool(
     x: SpinArray, h: FloatArray, couplings: Couplings, terms: SpinTerms, betas: FloatArray, random: RandomArray
 ) -> None:
-    """Sweep a state at one inverse temperature after the other, by Metropolis's rule, as ``cooling.cool`` does."""
+    """Sweep a state with the fields ``h`` at one inverse temperature after the other, by Metropolis's rule.
+
+    Where it is cold, few spins flip: a spin that stays costs a comparison, and only flips cost as much as they have
+    neighbors. So slow cooling takes a fraction of the time of sweeps that sum up every field.
+    """
     signs, wide = np.empty(len(terms.weight), np.int8), _first_wide(terms)
     _read_signs(x, signs, terms)
     _add_terms(x, h, signs, wide, -1.0, terms)

@@ -1,6 +1,10 @@
 """Anneal: take the actions of the core one by one, and judge after each what was counted.
 
-A model so large that a population has no time to reach it goes another way (``both_ways.py``).
+States that populations have met are also summed up: those of one half of the groups, whose share the other measures.
+
+A model so large that a population has no time to reach it, whose weights on the way there alone say nothing of Z, is
+reached by states that go both ways. With many spins log-weights are sums of many parts and nearly normal. Their mean is
+too small on the way there and too large on the way back, by about as much.
 """
 
 from __future__ import annotations
@@ -9,41 +13,68 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from spectralz._support import clock, costs
-from spectralz._support.deadline import current
+from spectralz._support.deadline import Deadline, current
 from spectralz._support.devices import device_for
-from spectralz.methods.annealing import actions_left, begin, keeper, limits_of, outcome_of, states_of
+from spectralz._support.progress import report
+from spectralz.methods.annealing import actions_left, begin, judged, keeper, limits_of, outcome_of, states_of
+from spectralz.methods.base import estimated
+from spectralz.methods.states import sum_over
+from spectralz.parts.leading import leading_directions
+from spectralz.parts.outcome import saying
 from spectralz.portfolio import policy
-from spectralz.portfolio.answers import Answer
-from spectralz.portfolio.steps.both_ways import both_ways
-from spectralz.portfolio.steps.collect import collect, sum_beside
+from spectralz.portfolio.answers import Answer, too_long
+from spectralz.result import Kind
+from spectralz.sampling.cells import Cells
 from spectralz.sampling.core import ACTIONS, begun, expected_families, look_for_phases
 from spectralz.sampling.engines.dense import dense_operations
-from spectralz.sampling.path import from_coins
-from spectralz.sampling.pilot import VARIANCE
-from spectralz.sampling.plan import LEAST_POINTS, bytes_per_state, seconds_per_state, seconds_per_sweep
-from spectralz.sampling.populations import marginals_of
+from spectralz.sampling.engines.sparse import CLUSTERED_TOGETHER, move_operations
+from spectralz.sampling.heavy.pool import MOST_STATES, Share, pool_marginals, state_pool
+from spectralz.sampling.path import from_coins, path_to
+from spectralz.sampling.phases_found import TOGETHER, Missing, cost_of_proposal, search
+from spectralz.sampling.population import VARIANCE, Population, marginals_of
+from spectralz.sampling.round_trips import there_and_back_in_parts
 from spectralz.sampling.spread import crew_for
-from spectralz.sampling.sweeps import prolonged
-from spectralz.trust.rules import RULES
+from spectralz.sampling.sweeps import (
+    LEAST_POINTS,
+    SURVEY_SWEEPS,
+    SWEEPS_OF_A_QUENCH,
+    Survey,
+    bytes_per_state,
+    prolonged,
+    quench,
+    seconds_per_point,
+    seconds_per_state,
+    seconds_per_sweep,
+    survey,
+)
+from spectralz.sampling.symmetries import images_of
+from spectralz.trust.judgment import RULES, Judgment
+from spectralz.trust.states import gap_to, inconsistency_of, judge_pool, judge_round_trip, populations_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
+    from numpy.typing import NDArray
 
-    from spectralz._support.deadline import Deadline
     from spectralz.model import Model
-    from spectralz.parts.outcome import MarginalOutcome
+    from spectralz.parts.outcome import MarginalOutcome, Outcome
     from spectralz.portfolio.answers import Answers, Problem
     from spectralz.sampling.core import Work
     from spectralz.sampling.path import Path
-    from spectralz.sampling.populations import Run
+    from spectralz.sampling.population import Run
+    from spectralz.sampling.round_trips import RoundTrip
     from spectralz.sampling.spread import Crew
 
 
+# What annealing needs at least.
+FEWEST = "the fewest useful states"
+
+
 def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
-    """Anneal, and sum over the states found (``collect.py``); after compressed elimination only as a check."""
+    """Anneal, and sum over the states found; after compressed elimination only as a check."""
     model = problem.model
     methods = [name for name in ("annealing", "states") if name not in problem.exclude]
     if not methods:
@@ -52,14 +83,14 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
         deadline = deadline.share(policy.CHECK_SHARE)
     needed = _seconds_of_dense(model)
     if needed > policy.HOPELESS_TIMES * deadline.seconds:
-        yield answers.without(_too_long(needed, deadline), *methods)
+        yield answers.without(too_long(FEWEST, needed, deadline.seconds), *methods)
         return
     path = from_coins(model)
     with crew_for(path) as crew:
         one = seconds_per_sweep(path, parallel=crew.parallel)
         needed = path.engine.together * LEAST_POINTS * one
         if needed > policy.ANNEALING_SHARE * deadline.seconds:
-            yield answers.without(_too_long(needed, deadline), *methods)
+            yield answers.without(too_long(FEWEST, needed, deadline.seconds), *methods)
             return
         needed = path.engine.together * seconds_per_state(path, VARIANCE, one)
         is_hasty = needed > policy.POPULATION_SHARE * deadline.left
@@ -123,11 +154,6 @@ def _seconds_of_dense(model: Model) -> float:
     return policy.STATES_TOGETHER * LEAST_POINTS * dense_operations(model.n) / clock.OPERATIONS_PER_SECOND
 
 
-def _too_long(needed: float, deadline: Deadline) -> str:
-    words = clock.in_words(needed), clock.in_words(deadline.seconds)
-    return f"the fewest useful states would take about {words[0]}, {words[1]} are left"
-
-
 def _with_annealing(problem: Problem, work: Work, answers: Answers, seconds: float) -> Answers:
     """Return the answers with that of the populations counted so far."""
     if "annealing" in problem.exclude:
@@ -151,3 +177,145 @@ def continued(model: Model, run: Run, rng: np.random.Generator) -> Run:
     path = from_coins(model)
     with crew_for(path) as crew:
         return prolonged(path, run, sweeps, rng, crew.parallel)
+
+
+# ----------------------------------------------------------------------------------------------------- sums over states
+
+
+def collect(problem: Problem, deadline: Deadline, work: Work, answers: Answers) -> Answers:
+    """Sum over the states of one half of the groups, and measure their share with the other half."""
+    if "states" in problem.exclude or not _can_hold_a_share(work):
+        why = "no two of the states drawn are the same: none holds a useful share of Z"
+        return answers if "states" in (*problem.exclude, *answers.by_method) else answers.without(why, "states")
+    began = clock.seconds()
+    pool = state_pool(problem.model, MOST_STATES, problem.max_memory // 4)
+    one = work.pace * work.path.engine.operations
+    quenches = int(min(policy.QUENCHES, policy.QUENCHES_SHARE * deadline.left / (SWEEPS_OF_A_QUENCH * one)))
+
+    def seconds_to_search(share: Share) -> float:
+        is_worth_it = share.share > 0.0 and answers.wanted_growth(problem.tol) > 1.0
+        return policy.COLLECT_SHARE * deadline.left if is_worth_it else 0.0
+
+    with deadline.in_force():
+        _, outcome = sum_over(work, pool, quenches, seconds_to_search)
+    seconds = clock.seconds() - began
+    return answers.with_answer(Answer("states", outcome, seconds, lambda: pool_marginals(pool, outcome)))
+
+
+def _can_hold_a_share(work: Work) -> bool:
+    """Return whether states that were drawn, or all states of a small side, can hold a useful share of Z."""
+    sides = work.path.sides
+    kept = slice(None) if sides is None else sides.kept
+    drawn = np.concatenate([population.x[:, kept] for counted in work.counted for population in counted])
+    return _has_repeats(drawn) or 2.0 ** min(drawn.shape[1], 60) <= MOST_STATES
+
+
+def _has_repeats(x: NDArray[np.int8]) -> bool:
+    """Return whether a state occurs twice."""
+    return len({row.tobytes() for row in x}) < len(x)
+
+
+def sum_beside(work: Work, answers: Answers) -> Answers:
+    """Widen the error of populations that the sum over their states contradicts."""
+    runs, states = (answers.by_method.get(name) for name in ("annealing", "states"))
+    if runs is None or runs.outcome.std_error is None or states is None or states.outcome.kind is not Kind.ESTIMATE:
+        return answers
+    details = states.outcome.details
+    share = Share(details["share"], details["share_error"], details["families"])
+    gap = gap_to(judge_pool(details["log_sum"], share), judged(work)[2])
+    widened = populations_beside(Judgment(runs.log_z, runs.error, runs.outcome.is_trusted), gap)
+    outcome = saying(runs.outcome, widened.why, std_error=widened.std_error, trusted=widened.trusted)
+    return replace(answers, by_method={**answers.by_method, "annealing": replace(runs, outcome=outcome)})
+
+
+# ------------------------------------------------------------------------------------------------------------ both ways
+
+
+def both_ways(problem: Problem, deadline: Deadline, crew: Crew, answers: Answers) -> Iterator[Answers]:
+    """Take a few states to the model and back, through as many points as there is time for."""
+    if "annealing" in problem.exclude:
+        return
+    model, rng = problem.model, np.random.default_rng(problem.seed)
+    began = clock.seconds()
+    clusters = None if _has_time_for_clusters(model, deadline) else False
+    path = path_to(model, clusters=clusters)
+    spacing = _surveyed(path, deadline, crew, rng)
+    directions = leading_directions(model.storage)
+    ordered = _ordered_states(path, directions) if directions else None
+    size, count = path.engine.together, policy.FEWEST_RUNS
+    seconds = max(seconds_per_point(path, count * size, parallel=crew.parallel), policy.TICK)
+    affordable = policy.NEXT_ROUND_SHARE * deadline.left / (seconds * policy.BOTH_WAYS_TIMES)
+    points = spacing.spaced(
+        int(np.clip(affordable, policy.FEWEST_POINTS_BOTH_WAYS, policy.MOST_POINTS)), policy.FEWEST_POINTS_BOTH_WAYS
+    )
+
+    def tell(_: float) -> None:
+        report("annealing", deadline.done)
+
+    trip = there_and_back_in_parts(crew, path, points, size, count, rng, ordered=ordered, tell=tell)
+    outcome = _outcome_of_trip(problem, trip, len(points), _missed(path, trip, deadline, crew, rng))
+    run = trip.as_run()
+    answer = Answer(
+        "annealing",
+        outcome,
+        clock.seconds() - began,
+        lambda: marginals_of(model, continued(model, run, rng), outcome),
+    )
+    yield answers.with_answer(answer)
+
+
+def _has_time_for_clusters(model: Model, deadline: Deadline) -> bool:
+    """Return whether clusters could be turned at enough points; otherwise more points without them do better."""
+    one = policy.FEWEST_RUNS * CLUSTERED_TOGETHER * move_operations(model.n, 2 * model.edge_count)
+    affordable = policy.NEXT_ROUND_SHARE * deadline.seconds * clock.OPERATIONS_PER_SECOND
+    return affordable >= policy.FEWEST_CLUSTER_POINTS * one
+
+
+def _surveyed(path: Path, deadline: Deadline, crew: Crew, rng: np.random.Generator) -> Survey:
+    """Measure the length of the path, if there is time for it; otherwise it is taken to be straight."""
+    one = seconds_per_sweep(path, parallel=crew.parallel)
+    needed = path.engine.together * SURVEY_SWEEPS * (LEAST_POINTS + 1) * one
+    if needed > policy.SURVEY_SHARE * deadline.seconds:
+        return Survey(np.array([0.0, 1.0]), np.array([0.0, math.sqrt(path.n)]))
+    with Deadline.after(policy.SURVEY_TIMES * needed).in_force():
+        return survey(path, rng, crew.parallel)
+
+
+def _ordered_states(path: Path, directions: list[NDArray[np.float64]]) -> NDArray[np.int8]:
+    """Return the heaviest states along leading directions."""
+    along = np.concatenate([np.where(np.array(directions) * sign >= 0.0, 1, -1) for sign in (1, -1)]).astype(np.int8)
+    x = quench(path, along)
+    weights = path.model.log_weight(x)
+    return np.asarray(x[weights >= weights.max() - 1e-9 * abs(weights.max())])
+
+
+def _missed(path: Path, trip: RoundTrip, deadline: Deadline, crew: Crew, rng: np.random.Generator) -> str:
+    """Return why there may be phases that the states missed: the search found some, or there was no time for it."""
+    limits = limits_of(deadline)
+    one = seconds_per_sweep(path, parallel=crew.parallel) / path.engine.operations
+    affordable = int(
+        min(policy.SEARCH_FOR_PHASES_SHARE * deadline.seconds / (one * cost_of_proposal(path)), 4 * TOGETHER)
+    )
+    if affordable < 1:
+        return ""
+    size = len(trip.x)
+    population = Population(np.array([trip.log_z]), trip.x, np.full((1, size), 1.0 / size), np.arange(size))
+    cells = Cells.around(population.mean(), images_of(path.model))
+    plain, enough = replace(path, clusters=False), limits.enough
+    missing = Missing(plain, cells, population, [], trip.log_z, enough, limits.light, 1, affordable)
+    with deadline.in_force():
+        found = search(missing, rng, crew.parallel)
+    return "; the search for phases found one that the states have missed: do not trust" if found.phases else ""
+
+
+def _outcome_of_trip(problem: Problem, trip: RoundTrip, points: int, missed: str) -> Outcome:
+    """Return the estimate of log Z from states that went to the model and back."""
+    judged = judge_round_trip(trip, problem.model.constant)
+    judged = replace(judged, trusted=judged.trusted and not missed, why=judged.why + missed)
+    inconsistency = inconsistency_of(trip)
+    words = (
+        f"{len(trip.there)} states to the model and back through {points} points; the two ways differ by "
+        f"{trip.gap:.3g}, {inconsistency:.2g} away from what their variances predict"
+    )
+    details = {"gap": trip.gap, "scatter": trip.scatter, "inconsistency": inconsistency}
+    return estimated(judged, words, details=details)

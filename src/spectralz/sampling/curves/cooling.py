@@ -8,7 +8,6 @@ in the core, and their states are samples.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,8 +17,7 @@ import numpy as np
 from spectralz._support import clock
 from spectralz._support.progress import reporter_of
 from spectralz.errors import catching_interrupt
-from spectralz.sampling.bound_parts import bound_parts
-from spectralz.sampling.cells import Cells, row_of, stays
+from spectralz.sampling.cells import Cells, by_size, evidence_of, hardly_known, row_of, shares_of, stays
 from spectralz.sampling.core import (
     FIRST_SHARE,
     LEAST_AGAIN,
@@ -29,37 +27,23 @@ from spectralz.sampling.core import (
     choose_base,
     time_to_search,
 )
-from spectralz.sampling.curves.histograms import Kept
-from spectralz.sampling.curves.observables import means_of, sample_of
-from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.evidence import evidence_of, hardly_known
+from spectralz.sampling.curves.observables import Kept, means_of, sample_of
+from spectralz.sampling.engines.lanes import one_after_the_other
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.phases_found import (
-    FEWEST_HELD,
-    LEFT,
-    NO_TIME,
-    Missing,
-    Search,
-    are_alike,
-    search,
-)
-from spectralz.sampling.pilot import FEWEST_POINTS
-from spectralz.sampling.plan import seconds_per_sweep
-from spectralz.sampling.population import joined, layout_of, visit
-from spectralz.sampling.share_out import shares_of
+from spectralz.sampling.phases_found import FEWEST_HELD, LEFT, NO_TIME, Missing, Search, are_alike, search
+from spectralz.sampling.population import FEWEST_POINTS, joined, layout_of, visit
 from spectralz.sampling.spread import spread_runs
-from spectralz.sampling.sweeps import operations
+from spectralz.sampling.sweeps import operations, seconds_per_sweep
 from spectralz.sampling.symmetries import images_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spectralz.model import FloatArray, Model
-    from spectralz.sampling.cells import Row
+    from spectralz.sampling.cells import Row, SamplingEvidence
     from spectralz.sampling.core import Limits
     from spectralz.sampling.curves.observables import Pair
-    from spectralz.sampling.engines.protocol import Parallel
-    from spectralz.sampling.evidence import SamplingEvidence
+    from spectralz.sampling.engines.lanes import Parallel
     from spectralz.sampling.path import Path
     from spectralz.sampling.phases_found import Phase
     from spectralz.sampling.population import Layout, Population
@@ -208,13 +192,13 @@ def with_ordinary_route(cooling: Cooling, path: Path, points: FloatArray, sweeps
     """Return the work with the route of the ordinary population, from coins through some points."""
     betas = cooling.betas
     leg = _leg(path, points, betas / betas[-1], range(len(betas)))
-    images = images_of(cooling.model)
+    cells = Cells.around(np.zeros(cooling.model.n), images_of(cooling.model))
     return replace(
         cooling,
         routes=(Route("annealing", (leg,), sweeps),),
         counted=((),),
         pilots=({},),
-        cells=(Cells(np.zeros((1, cooling.model.n)), images, np.zeros(1, dtype=np.int64)),) * len(betas),
+        cells=(cells,) * len(betas),
         coefficients=(np.ones((1, 1)),) * len(betas),
     )
 
@@ -259,19 +243,11 @@ def along(
 def count(cooling: Cooling, r: int, layout: Layout) -> Cooling:
     """Count a population along a route; what is done before an interrupt counts."""
     work, route, parts, began = cooling.work, cooling.routes[r], [], clock.now()
-    run = partial(along, route, layout.groups, layout.each)
-    cost = layout.groups * layout.each * route.cost
+    run, tell = partial(along, route, layout.groups, layout.each), reporter_of(route.name)
+    size = layout.groups * layout.each
+    cost = size * route.cost
     with catching_interrupt() as interrupt:
-        for part in spread_runs(
-            work.crew,
-            route.path,
-            run,
-            layout.groups * layout.each,
-            layout.parts,
-            cost,
-            work.rng,
-            reporter_of(route.name),
-        ):
+        for part in spread_runs(work.crew, route.path, run, size, layout.parts, cost, work.rng, tell):
             parts.append(part)
     if not parts and not cooling.counted[0]:
         raise KeyboardInterrupt
@@ -348,21 +324,14 @@ def _searched(cooling: Cooling, k: int, share: float) -> Cooling:
         limits.enough * work.spent / (work.spent + (1.0 - LONGEST_SEARCH) * work.left),
         limits.light,
         limits.most_phases - len(cooling.phases),
-        bound_parts(path.model),
     )
     with deadline.in_force():
         found = search(missing, work.rng, work.crew.parallel)
-    top = max(ordinary.mean_log_z, *(phase.log_weight for phase in found.phases), -math.inf)
+    images, known = missing.cells.images, cooling.phases
     heavy = tuple(
-        phase
-        for phase in found.phases
-        if phase.log_weight >= top - limits.light
-        and not any(are_alike(phase.mean, other.mean, missing.cells.images) for other in cooling.phases)
+        phase for phase in found.phases if not any(are_alike(phase.mean, other.mean, images) for other in known)
     )
-    left_out = [
-        *zip(found.light_means, found.light, strict=True),
-        *((phase.mean, phase.log_weight) for phase in found.phases if phase.log_weight < top - limits.light),
-    ]
+    left_out = zip(found.light_means, found.light, strict=True)
     light = [Light(k, mean, weight, _energy(cooling.model, mean, work.rng)) for mean, weight in left_out]
     found = replace(found, phases=heavy)
     return replace(
@@ -409,8 +378,7 @@ def _with_cells(cooling: Cooling) -> Cooling:
     """
     cells = []
     for k in range(len(cooling.betas)):
-        images, mean = cooling.cells[k].images, cooling.counted[0][0][k].mean_of_families()
-        here = Cells(mean[None] * (len(images) == 1), images, np.zeros(1, dtype=np.int64))
+        here = Cells.around(cooling.counted[0][0][k].mean_of_families(), cooling.cells[k].images)
         for known in cooling.searches.get(k, Search()).met:
             here = here.with_center(known, 0)
         for r, phase in enumerate(cooling.phases, start=1):
@@ -495,10 +463,7 @@ def _is_center(cooling: Cooling, phase: Light, k: int) -> bool:
 def coefficients_at(cooling: Cooling, k: int) -> FloatArray:
     """Return how much each population counts in each cell; those of one route count by their numbers of states."""
     at = cooling.at(k)
-    sizes = np.bincount([r for r, _ in at], [population.size for _, population in at])
-    c = np.array([cooling.coefficients[k][r] * (population.size / sizes[r]) for r, population in at])
-    c[0, c.sum(axis=0) <= 0.0] = 1.0  # only after an interrupt
-    return np.asarray(c / c.sum(axis=0))
+    return by_size(cooling.coefficients[k], [r for r, _ in at], [population.size for _, population in at])
 
 
 def observed(

@@ -2,6 +2,8 @@
 
 A chain keeps the spins of one side. Given these, the spins of the other side are independent, so that the sum over all
 their states is a product of 2cosh. This leaves fewer spins whose weights can scatter. A sweep is two matrix products.
+With ``flips`` the spins of the kept side are flipped one by one: a sweep takes several times as long, but strong
+couplings, which freeze sides that alternate, do not stop it.
 """
 
 from __future__ import annotations
@@ -13,9 +15,8 @@ import numpy as np
 
 from spectralz._support import costs
 from spectralz.kernels.coupling import frozen
-from spectralz.kernels.single_spin import log_2cosh
 from spectralz.sampling.engines.dense import dense_operations
-from spectralz.sampling.engines.lanes import CompiledEngine, Lanes, log_z_of_fields
+from spectralz.sampling.engines.lanes import Engine, Lanes, log_z_of_fields
 from spectralz.sampling.engines.sparse import sparse_operations
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.sampling.collapsed import CollapsedPath
     from spectralz.model import FloatArray, IntArray, Model
-    from spectralz.sampling.engines.protocol import Parallel
+    from spectralz.sampling.engines.lanes import Parallel
 
 # A collapsed sweep may take this many times as long as one spin by spin. On random bipartite graphs the variance of the
 # weights times the time is still smaller at 2, but cold grids have many phases, and no base suits them all.
 MOST_TIMES = 1.0
+# Rows of the tables of flips that a thread fills at a time.
+ROWS_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,8 @@ def operations_of(sides: Sides) -> float:
     return costs.SIDE_DRAW * (kept + summed) + costs.SIDE_SUM * summed + costs.SIDE_ENTRY * kept * summed
 
 
-@dataclass(frozen=True, eq=False)
-class CollapsedEngine(CompiledEngine):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CollapsedEngine(Engine):
     """Chains of a bipartite model with a side summed out; :func:`collapsed_engine` makes it.
 
     Attributes
@@ -81,30 +84,30 @@ class CollapsedEngine(CompiledEngine):
         Which spins are kept and which are summed out.
     path
         The model and the base as the arrays of the kernels.
+    flips
+        Whether the kept spins are flipped one by one.
     """
 
     sides: Sides
     path: CollapsedPath
-    log_z_of_base: float
-    operations: float
+    flips: bool
 
     multiplies: ClassVar[bool] = True
 
-    @property
-    def n(self) -> int:
-        """Number of spins of both sides."""
-        return len(self.sides.kept) + len(self.sides.summed)
 
-    @property
-    def bytes_per_state(self) -> int:
-        """Memory of a state."""
-        return 4 * self.n + 64
-
-
-def collapsed_engine(model: Model, sides: Sides, base: FloatArray) -> CollapsedEngine:
+def collapsed_engine(model: Model, sides: Sides, base: FloatArray, *, flips: bool = False) -> CollapsedEngine:
     """Return an engine whose path begins from independent spins with the fields ``base``."""
-    path = collapsed_path(model, sides, base)
-    return CollapsedEngine(sides, path, log_z_of_fields(base), operations_of(sides))
+    kept, summed = len(sides.kept), len(sides.summed)
+    of_flips = kept * (costs.FLIP + costs.FLIP_ENTRY * summed) + costs.FLIP_SUM * summed
+    return CollapsedEngine(
+        n=model.n,
+        sides=sides,
+        path=collapsed_path(model, sides, base),
+        flips=flips,
+        log_z_of_base=log_z_of_fields(base),
+        operations=of_flips if flips else operations_of(sides),
+        bytes_per_state=4 * model.n + 64,
+    )
 
 
 def collapsed_path(model: Model, sides: Sides, base: FloatArray) -> CollapsedPath:
@@ -165,29 +168,39 @@ class CollapsedChains(Lanes):
         self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep at one point of the path after the other."""
-        from spectralz.kernels.sampling.collapsed import sweep_collapsed
-
         points = np.stack([before, at, after], axis=1)
         back, on = self._room(len(at), np.float64), self._room(len(at), np.float64)
+        (self._flip if self._engine.flips else self._alternate)(points, sweeps, back, on)
+        if len(at):
+            self._beta, self._given = float(at[-1]), None
+        return self._joined(back), self._joined(on)
+
+    def _alternate(self, points: FloatArray, sweeps: int, back: FloatArray, on: FloatArray) -> None:
+        from spectralz.kernels.sampling.collapsed import sweep_collapsed
 
         def work(chunk: int) -> None:
             arrays = self._v[chunk], self._pushes[chunk], self._random[chunk]
             back[chunk], on[chunk] = sweep_collapsed(*arrays, points, sweeps, self._path)
 
         self._each(work)
-        self._now_at(at)
-        return self._joined(back), self._joined(on)
 
-    def _now_at(self, points: FloatArray) -> None:
-        if len(points):
-            self._beta, self._given = float(points[-1]), None
+    def _flip(self, points: FloatArray, sweeps: int, back: FloatArray, on: FloatArray) -> None:
+        from spectralz.kernels.sampling.side_flips import Tables, fill_tables, sweep_flips
 
-    def log_weights_at_end(self) -> FloatArray:
-        """Return the log-weights of the states in the model, the other side summed out."""
-        path = self._path
-        fields = (path.summed + path.summed_change)[:, None] + self._pushes
-        linear = np.einsum("i,cil->cl", path.kept + path.kept_change, self._v)
-        return np.asarray((linear + log_2cosh(fields).sum(axis=1)).ravel()[: self.size])
+        path, shape = self._path, self._path.weights.shape
+        tables = Tables(np.empty(shape, np.float32), np.empty(shape, np.float32), np.empty((shape[0], 2)))
+        for k, three in enumerate(points):
+
+            def fill(block: int, beta: float = float(three[1])) -> None:
+                begin = block * ROWS_AT_ONCE
+                fill_tables(begin, min(begin + ROWS_AT_ONCE, shape[0]), beta, path, tables)
+
+            def work(chunk: int, k: int = k, three: FloatArray = three) -> None:
+                arrays = self._v[chunk], self._pushes[chunk], self._random[chunk]
+                sweep_flips(*arrays, three, sweeps, path, tables, back[chunk, k], on[chunk, k])
+
+            self._parallel(fill, range(-(-shape[0] // ROWS_AT_ONCE)))
+            self._each(work)
 
     def take(self, places: NDArray[np.int64]) -> None:
         """Let the state at ``places[r]`` become the r-th."""

@@ -1,31 +1,45 @@
-"""States in lanes of 64 that are swept together: what engines of compiled code have in common."""
+"""What annealing needs of the chains that it runs: many states, swept together along a path of models.
+
+A path leads from a base whose Z is known, at beta = 0, to the model, at beta = 1. How states are kept and swept depends
+on the couplings: ``sparse.py``, which also takes terms of three and more spins, and ``dense.py``, both in single or in
+double precision; ``collapsed.py`` for bipartite models with a side summed out; ``device.py`` for all of them on a GPU;
+``bridge.py`` has those for the way from one model to another. Compiled code sweeps states in lanes of 64.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from spectralz.kernels.coupling import frozen
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.kernels.terms import NO_TERMS
-from spectralz.sampling.engines.protocol import one_after_the_other
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from spectralz.kernels.coupling import Couplings
     from spectralz.kernels.terms import Terms
     from spectralz.model import FloatArray
-    from spectralz.sampling.engines.protocol import Parallel
 
 # Where couplings times the point of the path, sqrt(sum_j J_ij^2) on average, exceed this, it is cold.
 COLD = 0.6
 # Log-odds up to this size keep four digits after the point in single precision.
 LARGEST_LOG_ODDS = 10_000.0
+
+
+# Calls a function on each number of a sequence, in threads or not.
+Parallel = Callable[[Callable[[int], None], Sequence[int]], None]
+
+
+def one_after_the_other(work: Callable[[int], None], numbers: Sequence[int]) -> None:
+    """Call a function on each number, in this thread."""
+    for number in numbers:
+        work(number)
 
 
 def fits_single_precision(theta: FloatArray, couplings: Couplings, higher: Terms = NO_TERMS) -> bool:
@@ -60,28 +74,94 @@ def changes_of(
     return (before - at)[:, None] * energy, (after - at)[:, None] * energy
 
 
-class CompiledEngine:
-    """What engines have in common; by default lanes of 64 states, in threads."""
+class Chains(Protocol):
+    """States of a population that are swept together, each with random numbers of its own."""
 
-    takes_threads: ClassVar[bool] = True
-    multiplies: ClassVar[bool] = False
+    size: int
+
+    def draw(self) -> None:
+        """Draw the states from the base."""
+
+    def fill(self, x: NDArray[np.int8]) -> None:
+        """Begin in given states, one per row."""
+
+    def sweep(
+        self, before: FloatArray, at: FloatArray, after: FloatArray, sweeps: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sweep at one point of the path after the other.
+
+        Parameters
+        ----------
+        before, at, after
+            For each of K points, the previous point, the point itself, and the next point.
+        sweeps
+            Sweeps at each point.
+
+        Returns
+        -------
+        back, on
+            Arrays of K x size: the change of log-weights from each point to the previous one and to the next one, for
+            the states after the sweeps.
+        """
+
+    def take(self, places: NDArray[np.int64]) -> None:
+        """Replace the r-th state by the one at ``places[r]``; random numbers stay where they are."""
+
+    def states(self) -> NDArray[np.int8]:
+        """Return the states, one per row."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Engine:
+    """Makes chains for one path. It is a value: nothing in it changes after it was made.
+
+    Attributes
+    ----------
+    n
+        Number of spins.
+    log_z_of_base
+        The log Z of the base, without the offset and the trace of the model.
+    operations
+        Cost of a sweep over one state, in operations of about 1e-9 seconds.
+    bytes_per_state
+        Memory of a state.
+    together
+        Number of states that take about as long as one.
+    points_together
+        Number of points that are passed together, because starting takes as long as several of them.
+    slow_share
+        The share of the path, at its end, on which a sweep takes longer than at its beginning.
+    multiplies
+        Whether a sweep multiplies matrices; linear algebra must then have no threads of its own.
+    takes_threads
+        Whether our threads make it faster.
+    chains
+        The class of the chains that it makes.
+    """
+
+    n: int
+    log_z_of_base: float
+    operations: float
+    bytes_per_state: int
     together: int = 64
-    points_together: ClassVar[int] = 1
     slow_share: float = 0.0
-    # The chains that it makes; they have ``draw`` and ``fill``.
+
+    points_together: ClassVar[int] = 1
+    multiplies: ClassVar[bool] = False
+    takes_threads: ClassVar[bool] = True
     chains: ClassVar[Any]
 
-    def start(self, size: int, rng: np.random.Generator, parallel: Parallel = one_after_the_other) -> Any:
-        """Return states drawn from the base."""
-        chains = self.chains(self, size, rng, parallel)
+    def start(self, size: int, rng: np.random.Generator, parallel: Parallel = one_after_the_other) -> Chains:
+        """Return states drawn from the base, exactly and independently; ``parallel`` spreads work over threads."""
+        chains: Chains = self.chains(self, size, rng, parallel)
         chains.draw()
         return chains
 
     def start_from(
         self, x: NDArray[np.int8], rng: np.random.Generator, parallel: Parallel = one_after_the_other
-    ) -> Any:
-        """Return chains that begin in given states."""
-        chains = self.chains(self, len(x), rng, parallel)
+    ) -> Chains:
+        """Return chains that begin in given states, one per row."""
+        chains: Chains = self.chains(self, len(x), rng, parallel)
         chains.fill(x)
         return chains
 
@@ -132,20 +212,17 @@ class Lanes:
 class SpinBySpin(Lanes):
     """States whose spins are drawn one after the other, on a path on which weights change by energies times steps."""
 
-    # Type of the array of spins, and whether they are drawn in double precision.
-    kind: ClassVar[Any]
-    in_double: bool = False
-
-    def __init__(self, engine: Any, size: int, rng: np.random.Generator, parallel: Parallel) -> None:
+    def __init__(self, engine: Any, size: int, rng: np.random.Generator, parallel: Parallel, kind: Any) -> None:
         super().__init__(size, rng, parallel)
-        self._x = self._room(engine.n, self.kind)
-        self._base = engine.base
+        self._engine, self._path = engine, engine.path
+        self._x = self._room(engine.n, kind)
 
     def draw(self) -> None:
         """Draw the states from the base."""
         from spectralz.kernels.sampling import double_lanes, lanes
 
-        draw, base = double_lanes.draw_spins_in_double if self.in_double else lanes.draw_spins, frozen(self._base)
+        draw = double_lanes.draw_spins_in_double if self._engine.in_double else lanes.draw_spins
+        base = frozen(self._engine.base)
         self._each(lambda chunk: draw(self._x[chunk], self._random[chunk], base))
 
     def fill(self, x: NDArray[np.int8]) -> None:
@@ -168,8 +245,7 @@ class SpinBySpin(Lanes):
         at = np.ascontiguousarray(at)  # the kernels are compiled for one layout
         energies = self._room(len(at), np.float64)
         self._parallel(partial(self._sweep, at, sweeps, energies), range(self._chunks))
-        joined = self._joined(energies)
-        return changes_of(before, at, after, joined)
+        return changes_of(before, at, after, self._joined(energies))
 
     def _refresh(self, points: int) -> None:
         """Sum up anew what the sweeps at so many points change, if it is time."""

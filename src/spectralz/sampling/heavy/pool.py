@@ -5,27 +5,30 @@ the found ones, are among them with frequency p, then Z is their sum divided by 
 nearly all of the weight and both results are sharp. At high temperature the states that fit into memory hold a
 negligible share.
 
-On a bipartite model the states are those of its smaller side, with the other side summed out (``state_space.py``).
+On a bipartite model the states are those of its smaller side. The weight of one is the sum over all states of the model
+that contain it: the sum over the other side is a product of 2cosh.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spectralz._support import clock, costs, deadline
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
+from spectralz.kernels.coupling import Couplings, frozen
+from spectralz.model import Ising
 from spectralz.parts.outcome import MarginalOutcome, with_kind_of_means
 from spectralz.parts.pairs import pairs_of, terms_of
 from spectralz.result import Kind
-from spectralz.sampling.engines.protocol import one_after_the_other
-from spectralz.sampling.heavy.quench import quench
-from spectralz.sampling.heavy.state_space import space_of
-from spectralz.sampling.populations import pair_means, term_means
+from spectralz.sampling.engines.collapsed import sides_of
+from spectralz.sampling.engines.lanes import one_after_the_other
+from spectralz.sampling.population import pair_means, term_means
+from spectralz.sampling.sweeps import fields, quench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,10 +37,167 @@ if TYPE_CHECKING:
 
     from spectralz.model import FloatArray, Model
     from spectralz.parts.outcome import Outcome
-    from spectralz.sampling.engines.protocol import Parallel
-    from spectralz.sampling.heavy.state_space import Given, StateSpace
+    from spectralz.sampling.engines.collapsed import Sides
+    from spectralz.sampling.engines.lanes import Parallel
     from spectralz.sampling.path import Path
-    from spectralz.sampling.populations import Run
+    from spectralz.sampling.population import Run
+
+
+# Couplings between the sides are stored as a dense matrix if at least this share of the pairs is coupled.
+DENSE_FROM = 0.1
+# Number of the heaviest states of each kind that are quenched with spins summed out; in a large machine each takes a
+# few milliseconds. The second number limits the sweeps, in case rounded fields cycle.
+MOST_QUENCHED, MOST_ASCENTS = 100, 100
+
+
+class Given(NamedTuple):
+    """Probabilities of +1 and of -1 of all spins of states, one state per row, and their means."""
+
+    up: NDArray[Any]
+    down: NDArray[Any]
+    mean: NDArray[Any]
+
+
+def distinct(x: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return the different ones of some states, sorted, as ``np.unique(x, axis=0)`` does, which is slow for long rows.
+
+    Examples
+    --------
+    >>> distinct(np.array([[1, -1], [-1, 1], [1, -1]], dtype=np.int8))
+    array([[-1,  1],
+           [ 1, -1]], dtype=int8)
+    """
+    if not x.size:
+        return np.asarray(np.unique(x, axis=0))
+    rows = np.ascontiguousarray(x).view(np.dtype((np.void, x.shape[1]))).ravel()
+    _, first = np.unique(rows, return_index=True)
+    return np.asarray(x[first[::-1]])  # as a byte without sign, -1 is the larger one
+
+
+class WholeStates:
+    """States of all spins.
+
+    Attributes
+    ----------
+    width, summed
+        Spins that identify states, and spins that are summed out.
+    entries
+        Entries of the coupling in a log-weight.
+    """
+
+    summed = 0
+
+    def __init__(self, model: Model) -> None:
+        self.width = model.n
+        self.entries = 2.0 * model.edge_count + len(model.higher.spin)
+        # The constant is added in the end: a huge one would round the differences between states away.
+        self._bare = Ising(model.field, model.storage.without_diagonal())
+        self._higher = model.higher
+
+    def of_states(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return the states."""
+        return x
+
+    def log_weight(self, v: NDArray[np.int8]) -> FloatArray:
+        """Return log-weights."""
+        log_weight = np.asarray(self._bare.log_weight(v))
+        return log_weight + self._higher.log_weight(v) if self._higher.number else log_weight
+
+    def flip_changes(self, v: NDArray[np.int8], path: Path, parallel: Parallel = one_after_the_other) -> FloatArray:
+        """Return the changes of log-weights for the flip of each spin."""
+        return np.asarray(-2.0 * v * fields(path, v, parallel))
+
+    def sizes(self) -> float:
+        """Return the sum of the sizes of all terms."""
+        return float(np.abs(self._bare.field).sum() + np.abs(self._bare.coupling).sum() + self._higher.total)
+
+    def given(self, v: NDArray[np.int8]) -> Given:
+        """Return the spins themselves."""
+        return Given(v > 0, v < 0, v)
+
+    def drawn(self, v: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
+        """Return the states."""
+        return v
+
+
+class KeptSide:
+    """States of the smaller side of a bipartite model."""
+
+    def __init__(self, model: Model, sides: Sides) -> None:
+        import scipy.sparse as sp
+
+        self.n = model.n
+        self.width, self.summed = len(sides.kept), len(sides.summed)
+        self._sides = sides
+        self._kept, self._summed = model.field[sides.kept], model.field[sides.summed]
+        rows = sp.csr_array(2.0 * model.storage.written_out.block(sides.kept, sides.summed))
+        if rows.nnz > DENSE_FROM * self.width * self.summed:
+            self._weights: Any = rows.toarray()
+            arrays = self._weights.ravel(), np.empty(0, np.int32), self.summed * np.arange(self.width + 1)
+        else:
+            self._weights = rows
+            arrays = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+        data, indices, indptr = (frozen(np.ascontiguousarray(array)) for array in arrays)
+        self._couplings = Couplings(data, indices, indptr, is_dense=self._weights is not rows)
+        self.entries = float(len(self._couplings.data) + self.summed)
+
+    def of_states(self, x: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return the kept side."""
+        return np.ascontiguousarray(x[:, self._sides.kept])
+
+    def _fields(self, v: NDArray[np.int8]) -> FloatArray:
+        """Return the fields of the summed side."""
+        return np.ascontiguousarray(self._summed + v.astype(np.float64) @ self._weights)
+
+    def log_weight(self, v: NDArray[np.int8]) -> FloatArray:
+        """Return log-weights, with the other side summed out."""
+        from spectralz.kernels.sampling.flips import sums_of_logs
+
+        sums = np.empty(len(v))
+        sums_of_logs(self._fields(v), sums)
+        return np.asarray(sums + v @ self._kept)
+
+    def flip_changes(self, v: NDArray[np.int8], path: Path, parallel: Parallel = one_after_the_other) -> FloatArray:
+        """Return the changes of log-weights for the flip of each kept spin."""
+        from spectralz.kernels.sampling.flips import flip_changes
+
+        return np.asarray(flip_changes(v, self._fields(v), frozen(self._kept), self._couplings))
+
+    def quench(self, v: NDArray[np.int8], most: float = MOST_QUENCHED) -> NDArray[np.int8]:
+        """Return heavier states reached by flips, with the other side summed out, from the heaviest ``most``."""
+        from spectralz.kernels.sampling.flips import ascend
+
+        ends = distinct(v)
+        most = min(most, MOST_QUENCHED)
+        if len(ends) > most:
+            ends = ends[np.argsort(-self.log_weight(ends), kind="stable")[: int(most)]]
+        ascend(ends, self._fields(ends), frozen(self._kept), self._couplings, MOST_ASCENTS)
+        return ends
+
+    def sizes(self) -> float:
+        """Return a bound on the sum of the sizes of all terms: log 2cosh g is at most |g| + log 2."""
+        sizes = float(np.abs(self._kept).sum() + np.abs(self._summed).sum() + np.abs(self._couplings.data).sum())
+        return sizes + math.log(2.0) * self.summed
+
+    def given(self, v: NDArray[np.int8]) -> Given:
+        """Return the kept spins themselves, and probabilities of the others given them."""
+        from scipy.special import expit
+
+        kept, summed, fields = self._sides.kept, self._sides.summed, self._fields(v)
+        given = Given(*(np.empty((len(v), self.n)) for _ in range(3)))
+        given.up[:, kept], given.down[:, kept], given.mean[:, kept] = v > 0, v < 0, v
+        given.up[:, summed], given.down[:, summed] = expit(2.0 * fields), expit(-2.0 * fields)
+        given.mean[:, summed] = np.tanh(fields)
+        return given
+
+    def drawn(self, v: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
+        """Return whole states, with the summed side drawn given the kept side."""
+        up = self.given(v).up
+        return np.where(rng.random(up.shape) < up, 1, -1).astype(np.int8)
+
+
+# ---------------------------------------------------------------------------------------------- states and their spaces
+
 
 # A state lighter than the heaviest by more than this many nats is ignored: 1e5 of them weigh 1e-5 of it.
 CUTOFF = 25.0
@@ -59,17 +219,22 @@ UNSEEN = 2.0
 MOST_ENTRIES = 1e9
 
 
+def space_of(model: Model) -> WholeStates | KeptSide:
+    """Return the smaller side of a bipartite model, otherwise all spins."""
+    sides = sides_of(model)
+    return WholeStates(model) if sides is None else KeptSide(model, sides)
+
+
 class StatePool:
     """A table of distinct states of a model, or of one of its two sides, with their log-weights.
 
     :func:`state_pool` makes an empty one.
     """
 
-    def __init__(self, model: Model, space: StateSpace, max_states: int) -> None:
+    def __init__(self, model: Model, space: WholeStates | KeptSide, max_states: int) -> None:
         words = max(-(-space.width // 64), 1)
-        self.model = model
-        self.space = space
-        self.max_states = max_states
+        self.model, self.space, self.max_states = model, space, max_states
+        self._rows_at_once = max(SPINS_AT_ONCE // max(model.n, 1), 1)
         self._table = np.full(1 << (2 * max_states).bit_length(), -1, dtype=np.int64)
         self._keys = np.empty((max_states, words), dtype=np.uint64)
         self._log_weight = np.empty(max_states)
@@ -149,10 +314,6 @@ class StatePool:
         weight = self.weight
         places = rng.choice(self._count, size=size, p=weight / weight.sum())
         return self.space.drawn(_unpack(self._keys[places], self.space.width), rng)
-
-    @property
-    def _rows_at_once(self) -> int:
-        return max(SPINS_AT_ONCE // max(self.model.n, 1), 1)
 
     def add(self, x: NDArray[np.int8]) -> None:
         """Add the states that are not in the pool yet."""
@@ -298,8 +459,7 @@ def fill(
 def _add_quenched(pool: StatePool, x: NDArray[np.int8]) -> None:
     """Add quenched states, and those reached from the heaviest of them by quenching with spins summed out."""
     pool.add(x)
-    if pool.space.summed:
-        _quench_with_sums(pool, pool.space.of_states(x))
+    _quench_with_sums(pool, pool.space.of_states(x))
 
 
 def _add_from_random(pool: StatePool, count: int, rng: np.random.Generator) -> None:
@@ -309,43 +469,31 @@ def _add_from_random(pool: StatePool, count: int, rng: np.random.Generator) -> N
     """
     if pool.space.summed:
         share = np.sin(0.5 * math.pi * rng.random((count, 1))) ** 2
-        v = np.where(rng.random((count, pool.space.width)) < share, 1, -1).astype(np.int8)
-        _quench_with_sums(pool, v)
+        _quench_with_sums(pool, np.where(rng.random((count, pool.space.width)) < share, 1, -1).astype(np.int8))
 
 
 def _quench_with_sums(pool: StatePool, v: NDArray[np.int8]) -> None:
-    one = costs.POOL_FLIP * SWEEPS_OF_AN_ASCENT * pool.space.entries
-    affordable = SHARE_OF_QUENCHES * deadline.current().left * clock.OPERATIONS_PER_SECOND / one
-    ends = pool.space.quench(v, max(affordable, 1.0))
-    clock.charge(one * len(ends))
-    pool.add_identified(ends)
+    if isinstance(pool.space, KeptSide):
+        one = costs.POOL_FLIP * SWEEPS_OF_AN_ASCENT * pool.space.entries
+        affordable = SHARE_OF_QUENCHES * deadline.current().left * clock.OPERATIONS_PER_SECOND / one
+        ends = pool.space.quench(v, max(affordable, 1.0))
+        clock.charge(one * len(ends))
+        pool.add_identified(ends)
 
 
 def search(pool: StatePool, path: Path, seconds: float = math.inf, parallel: Parallel = one_after_the_other) -> None:
     """Search for heavy states among the neighbors of heavy ones, until little is left or the pool is full."""
-    began = clock.now()
-    while clock.now() - began < seconds and _expand(pool, path, parallel):
+    began, space = clock.now(), pool.space
+    while clock.now() - began < seconds and (waiting := pool.next_to_expand()) is not None:
+        v, log_weight = waiting
+        clock.charge(costs.POOL_SPIN * v.size + costs.POOL_FLIP * len(v) * space.entries * (space.summed > 0))
+        change = space.flip_changes(v, path, parallel)
+        rows, spins = np.nonzero(log_weight[:, None] + change > pool.log_weight.max() - CUTOFF)
+        few = max(SPINS_AT_ONCE // space.width, 1)  # with very many spins not all neighbors are listed
+        neighbors = v[rows[:few]]
+        neighbors[np.arange(len(neighbors)), spins[:few]] *= -1
+        pool.add_identified(neighbors)
         report("collecting states", len(pool) / pool.max_states)
-
-
-def _expand(pool: StatePool, path: Path, parallel: Parallel) -> bool:
-    """Add the heavy neighbors of the heaviest states not examined yet; return whether there were any."""
-    waiting = pool.next_to_expand()
-    if waiting is None:
-        return False
-    v, log_weight = waiting
-    space = pool.space
-    clock.charge(costs.POOL_SPIN * v.size)
-    if space.summed:
-        clock.charge(costs.POOL_FLIP * len(v) * space.entries)
-    change = space.flip_changes(v, path, parallel)
-    rows, spins = np.nonzero(log_weight[:, None] + change > pool.log_weight.max() - CUTOFF)
-    few = max(SPINS_AT_ONCE // space.width, 1)  # with very many spins not all neighbors are listed
-    rows, spins = rows[:few], spins[:few]
-    neighbors = v[rows]
-    neighbors[np.arange(len(rows)), spins] *= -1
-    pool.add_identified(neighbors)
-    return True
 
 
 def collect(

@@ -1,29 +1,32 @@
 """Search for the heaviest states of a model: by cooling states, and by tabu search from what that has found.
 
-A pool keeps the heaviest states. States are cooled into it, more slowly each time (``kernels/sampling/cooling.py``),
-and on bipartite models also with one side summed out. A part of the time goes to the states of the pool: two of them
-are crossed (``crossing.py``), and tabu search goes on from there (``kernels/sampling/tabu.py``). Cooling finds the
-right valley of a glass, crossing puts together what several states have found, and tabu search passes the barriers that
-penalties put around each state.
+A pool keeps the heaviest states. States are cooled into it, more slowly each time, and on bipartite models also with
+one side summed out. A part of the time goes to the states of the pool: two of them are crossed, and tabu search goes on
+from there (``kernels/sampling/tabu.py``). Cooling finds the right valley of a glass, crossing puts together what
+several states have found, and tabu search passes the barriers that penalties put around each state.
+
+Where two states differ in separate regions, each region is taken from the state that does better. Flipping a set of
+spins in a state changes its log-weight by a sum over the set's connected components, since spins of different
+components are not coupled. On a sparse graph two good states often differ in dozens of them. Taking the best of each,
+which no path of single flips does, gives a state at least as heavy as both.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectralz._support import clock, costs
 from spectralz._support.progress import report
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.sampling.heavy.crossing import best_of_both, mixed
-from spectralz.sampling.heavy.quench import MOST_DESCENTS
+from spectralz.kernels.terms import NO_TERMS
 from spectralz.sampling.path import from_coins
-from spectralz.sampling.plan import seconds_per_point
 from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
+from spectralz.sampling.sweeps import MOST_DESCENTS, seconds_per_point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,10 +35,120 @@ if TYPE_CHECKING:
 
     from spectralz._support.deadline import Deadline
     from spectralz.kernels.coupling import Couplings
-    from spectralz.kernels.terms import SpinTerms
+    from spectralz.kernels.terms import SpinTerms, Terms
     from spectralz.model import FloatArray, Model
     from spectralz.sampling.path import Path
     from spectralz.sampling.spread import Crew
+
+
+# With fewer regions than this, states are mixed otherwise.
+FEWEST_REGIONS = 4
+
+
+def graph_of(couplings: Couplings) -> Any:
+    """Return the graph of sparse couplings as a matrix of scipy."""
+    import scipy.sparse as sp
+
+    n = len(couplings.indptr) - 1
+    return sp.csr_array((couplings.data, couplings.indices, couplings.indptr), shape=(n, n))
+
+
+def regions_of(couplings: Couplings, spins: NDArray[np.int64], higher: Terms = NO_TERMS) -> NDArray[np.int64]:
+    """Return the number of the connected component of each of some spins, on the graph of these spins alone.
+
+    Terms of three and more spins connect those of them.
+    """
+    from scipy.sparse import csgraph
+
+    if couplings.is_dense:
+        return np.zeros(len(spins), dtype=np.int64)
+    graph = graph_of(couplings)
+    if higher.number:
+        import scipy.sparse as sp
+
+        is_one = np.zeros(graph.shape[0], dtype=np.bool_)
+        is_one[spins] = True
+        first, second = higher.chains(is_one[higher.spin])
+        graph = graph + sp.coo_array((np.ones(len(first)), (first, second)), graph.shape).tocsr()
+    _, labels = csgraph.connected_components(graph[spins][:, spins], directed=False)
+    return np.asarray(labels, dtype=np.int64)
+
+
+def best_of_both(
+    theta: FloatArray,
+    couplings: Couplings,
+    x: NDArray[np.int8],
+    other: NDArray[np.int8],
+    higher: Terms = NO_TERMS,
+) -> NDArray[np.int8]:
+    """Return ``x`` with every region taken from the other state that makes it heavier."""
+    spins = np.flatnonzero(x != other)
+    if not len(spins):
+        return x
+    regions = regions_of(couplings, spins, higher)
+    # The field that a spin has from all that is the same in both states.
+    common = np.where(x == other, x, 0).astype(np.float64)
+    fields = (theta + couplings.times(common))[spins]
+    gains: FloatArray = np.asarray(np.bincount(regions, weights=(other[spins] - x[spins]) * fields), dtype=np.float64)
+    if higher.number:
+        gains = gains + _gains_of_terms(higher, x, other, spins, regions)
+    taken = spins[gains[regions] > 0.0]
+    if not len(taken):
+        return x
+    child = x.copy()
+    child[taken] = other[taken]
+    return child
+
+
+def _gains_of_terms(
+    higher: Terms, x: NDArray[np.int8], other: NDArray[np.int8], spins: NDArray[np.int64], regions: NDArray[np.int64]
+) -> FloatArray:
+    """Return what each region gains by terms: those with an odd number of its spins turn their signs.
+
+    The spins of a term that differ share it, and so are all in one region.
+    """
+    region = np.full(len(x), -1)
+    region[spins] = regions
+    of_term = np.maximum.reduceat(region[higher.spin], higher.start[:-1])
+    before, after = higher.products(np.stack([x, other]))
+    turned = np.flatnonzero(before != after)
+    gains = -2.0 * higher.weight[turned] * before[turned]
+    return np.asarray(np.bincount(of_term[turned], weights=gains, minlength=int(regions.max()) + 1), dtype=np.float64)
+
+
+def mixed(
+    couplings: Couplings, x: NDArray[np.int8], other: NDArray[np.int8], rng: np.random.Generator
+) -> NDArray[np.int8]:
+    """Return a state that has parts of two states at random.
+
+    Parts are the regions in which they differ, if there are several; otherwise, on a sparse graph, all that is near
+    some spin; and single spins where all are coupled.
+    """
+    child, spins = x.copy(), np.flatnonzero(x != other)
+    if not len(spins):
+        return child
+    if couplings.is_dense:
+        taken = spins[rng.random(len(spins)) < 0.5]
+    else:
+        regions = regions_of(couplings, spins)
+        count = int(regions.max()) + 1
+        has_many = count >= FEWEST_REGIONS
+        taken = spins[(rng.random(count) < 0.5)[regions]] if has_many else _near_one_spin(couplings, rng)
+    child[taken] = other[taken]
+    return child
+
+
+def _near_one_spin(couplings: Couplings, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return up to half of all spins, those nearest to one of them."""
+    from scipy.sparse import csgraph
+
+    n = len(couplings.indptr) - 1
+    nearest = csgraph.breadth_first_order(graph_of(couplings), rng.integers(n), return_predecessors=False)
+    return np.asarray(nearest[: rng.integers(1, n // 2 + 2)], dtype=np.int64)
+
+
+# ------------------------------------------------------------------------------------------------------------ crossings
+
 
 # States that are cooled or search together, which does not depend on the number of threads. The first are cooled in so
 # many sweeps, the next in twice as many, up to a limit, and in no more than this share of what is left.
@@ -81,45 +194,45 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What a search works with: the model, its fields and couplings, threads, random numbers, and the time.
+    """What a search works with: the path to the model, threads, random numbers, and the time.
 
-    ``temperatures`` are the first and the last, and ``terms`` those of three and more spins, or None.
+    ``temperatures`` are the first and the last, and ``terms`` those of three and more spins.
     """
 
-    model: Model
-    theta: FloatArray
-    couplings: Couplings
-    terms: SpinTerms | None
+    path: Path
+    terms: SpinTerms
     temperatures: tuple[float, float]
     crew: Crew
     rng: np.random.Generator
     deadline: Deadline
     most: int
 
-    def fields(self, x: NDArray[np.int8]) -> FloatArray:
-        """Return the fields of the spins of a state."""
-        h = self.theta + self.couplings.times(x.astype(np.float64))
-        if self.terms is not None:
-            from spectralz.kernels.sampling.term_sweeps import add_fields
-
-            add_fields(x[None], h[None], self.terms)
-        return h
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.path.model
 
     @property
-    def entries(self) -> int:
-        """Number of neighbors of all spins, each term counted as one."""
-        return len(self.couplings.data) + len(self.model.higher.spin)
+    def couplings(self) -> Couplings:
+        """Its couplings."""
+        return self.path.couplings
+
+    def fields(self, x: NDArray[np.int8]) -> FloatArray:
+        """Return the fields of the spins of a state."""
+        from spectralz.kernels.sampling.term_sweeps import add_fields
+
+        h = self.path.theta + self.couplings.times(x.astype(np.float64))
+        add_fields(x[None], h[None], self.terms)
+        return h
 
     def polish(self, x: NDArray[np.int8]) -> None:
         """Flip spins, and where there are pairs alone also pairs of them, as long as that makes a state heavier."""
-        from spectralz.kernels.sampling import tabu
+        from spectralz.kernels.sampling import tabu, term_sweeps
 
-        if self.terms is None:
+        if len(self.terms.spin):
+            term_sweeps.descend(x[None], self.fields(x)[None], MOST_DESCENTS, self.couplings, self.terms)
+        else:
             tabu.exchange(x, self.fields(x), self.couplings, len(self.couplings.data) <= MOST_ENTRIES)
-            return
-        from spectralz.kernels.sampling.term_sweeps import descend_with_terms
-
-        descend_with_terms(x[None], self.fields(x)[None], MOST_DESCENTS, self.couplings, self.terms)
 
     def states_by(self, count: int, work: Callable[[int, np.random.Generator], NDArray[np.int8]]) -> NDArray[np.int8]:
         """Return states that are made by threads, each with random numbers of its own, polished by exchanges."""
@@ -149,8 +262,7 @@ def by_search(
     pool = Pool(np.empty((0, model.n), dtype=np.int8), np.empty(0))
     with crew_for(None) as crew:
         temperatures, most = _temperatures(model, path.couplings), max(POOL, count)
-        terms = model.terms_by_spin if path.has_terms else None
-        search = _Search(model, path.theta, path.couplings, terms, temperatures, crew, rng, deadline, most)
+        search = _Search(path, model.terms_by_spin, temperatures, crew, rng, deadline, most)
         if starts is not None:
             pool = _absorbed(search, pool, search.states_by(len(starts), lambda k, _: starts[k]))
             yield pool
@@ -160,13 +272,13 @@ def by_search(
             began = clock.now()
             states = max(min(TOGETHER, int(NEXT_SHARE * deadline.left / pace)), 1)
             sweeps = max(min(sweeps, NEXT_SHARE * deadline.left / (pace * states)), 1.0)
-            made = _flipped(search, path, pace * states * sweeps) if flips else _cooled(search, states, int(sweeps))
+            made = _flipped(search, pace * states * sweeps) if flips else _cooled(search, states, int(sweeps))
             spent = clock.now() - began
             pace = pace if flips else spent / (states * int(sweeps))
             pool = _absorbed(search, pool, made)
             yield pool
             until, before = clock.now() + min(share * spent, deadline.left), pool.weights[0]
-            while terms is None and (steps := _steps_in(until - clock.now(), search)) >= FEWEST_STEPS * model.n:
+            while not path.has_terms and (steps := _steps_in(until - clock.now(), search)) >= FEWEST_STEPS * model.n:
                 pool = _absorbed(search, pool, _tabu(search, pool, steps))
                 report("looking for the heaviest state", deadline.done)
             share = usual if pool.weights[0] > before else max(0.5 * share, LEAST_SHARE_OF_TABU)
@@ -187,8 +299,8 @@ def _absorbed(search: _Search, pool: Pool, states: NDArray[np.int8]) -> Pool:
     for other in states:
         if search.deadline.left <= 0.0:
             break
-        clock.charge(costs.SPARSE_FIELD_ENTRY * (search.model.n + search.entries))
-        x = best_of_both(search.theta, search.couplings, x, other, search.model.higher)
+        clock.charge(costs.SPARSE_FIELD_ENTRY * (search.model.n + search.path.entries))
+        x = best_of_both(search.path.theta, search.couplings, x, other, search.model.higher)
     return pool if x is before else pool.with_states(search.model, x[None], search.most)
 
 
@@ -215,12 +327,12 @@ def with_neighbors(search: _Search, pool: Pool, count: int) -> Pool:
 
 
 def _operations_of_sweep(search: _Search) -> float:
-    return costs.COOL_SPIN * search.model.n + costs.COOL_ENTRY * search.entries
+    return costs.COOL_SPIN * search.model.n + costs.COOL_ENTRY * search.path.entries
 
 
 def _cooled(search: _Search, count: int, sweeps: int) -> NDArray[np.int8]:
     """Return states that were cooled in so many sweeps."""
-    from spectralz.kernels.sampling.cooling import cool
+    from spectralz.kernels.sampling.term_sweeps import cool
 
     hottest, coldest = search.temperatures
     betas = np.geomspace(1.0 / hottest, 1.0 / coldest, sweeps)
@@ -228,21 +340,16 @@ def _cooled(search: _Search, count: int, sweeps: int) -> NDArray[np.int8]:
 
     def work(_: int, rng: np.random.Generator) -> NDArray[np.int8]:
         x = rng.choice(np.array([-1, 1], dtype=np.int8), size=search.model.n)
-        if search.terms is None:
-            cool(x, search.fields(x), search.couplings, betas, _seed(rng))
-        else:
-            from spectralz.kernels.sampling.term_sweeps import cool_with_terms
-
-            cool_with_terms(x, search.fields(x), search.couplings, search.terms, betas, _seed(rng))
+        cool(x, search.fields(x), search.couplings, search.terms, betas, _seed(rng))
         return x
 
     return search.states_by(count, work)
 
 
-def _flipped(search: _Search, path: Path, seconds: float) -> NDArray[np.int8]:
+def _flipped(search: _Search, seconds: float) -> NDArray[np.int8]:
     """Return states of a bipartite model that were cooled in so many seconds, with one side summed out."""
     hottest, coldest = search.temperatures
-    cold = replace(from_coins(search.model.scaled(1.0 / coldest)), sides=path.sides, flips=True)
+    cold = replace(from_coins(search.model.scaled(1.0 / coldest)), sides=search.path.sides, flips=True)
     one = seconds_per_point(cold, FLIPPED, parallel=search.crew.parallel)
     points = np.geomspace(coldest / hottest, 1.0, int(max(seconds / max(one, 1e-9), FEWEST_POINTS)))
     rng, parallel = search.rng.spawn(1)[0], search.crew.parallel

@@ -1,6 +1,8 @@
-"""Compressed elimination by a deadline: bonds grow while there is time and the answer still changes.
+"""What runs before annealing: compressed elimination, and expectation and belief propagation.
 
-Models that are too cold for it are summed over the heaviest states of the frontier instead.
+Bonds of compressed elimination grow while there is time and the answer still changes. Models that are too cold for it
+are summed over the heaviest states of the frontier instead. Belief propagation runs where expectation propagation has
+no trusted answer.
 """
 
 from __future__ import annotations
@@ -11,21 +13,29 @@ from typing import TYPE_CHECKING
 
 from spectralz._support import clock, costs
 from spectralz._support.deadline import LateError
+from spectralz._support.options import bytes_in_words
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import SpectralzError, TooLargeError
+from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropagation, operations_of_bp
+from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
-from spectralz.model import Ising
+from spectralz.model import Ising, Polynomial
 from spectralz.parts.compressed.contraction import Compressed
 from spectralz.parts.compressed.frontier import largest_layer
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
+from spectralz.parts.expectation_propagation.problem import MANY_SPINS, step_operations
 from spectralz.portfolio import policy
-from spectralz.portfolio.answers import Answer
+from spectralz.portfolio.answers import Answer, too_long
+from spectralz.result import Kind, Status
+from spectralz.trust.judgment import with_rounding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spectralz._support.deadline import Deadline
     from spectralz.parts.compressed.frontier import FrontierPlan
+    from spectralz.parts.outcome import Outcome
+    from spectralz.parts.propagation.loops import Loops
     from spectralz.portfolio.answers import Answers, Problem
 
 
@@ -121,7 +131,7 @@ def with_growing_bonds(
         limit = (whole or deadline) if is_promising else deadline
         if needed > limit.left:
             if best is None:
-                return _too_long(bond, needed, deadline)
+                return too_long(f"contractions with bond {bond}", needed, deadline.left)
             break
         now = replace(method, bond=bond)
         began = clock.now()
@@ -155,7 +165,7 @@ def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, deadl
         if policy.MPS_TIMES * needed > deadline.left:
             if discarded <= policy.NOT_MUCH_DISCARDED:
                 return bond // 2
-            return _too_long(bond, policy.MPS_TIMES * needed, deadline)
+            return too_long(f"contractions with bond {bond}", policy.MPS_TIMES * needed, deadline.left)
         try:
             with using_threads(None, NO_MATRICES):
                 discarded = Compressed(model, layout, bond, method.cutoff).contract().discarded
@@ -166,11 +176,6 @@ def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, deadl
         if discarded > max(before, policy.NOT_MUCH_DISCARDED):
             return f"no affordable bond is large enough: {bond} discards {discarded:.2g} of the weight"
         before, bond = policy.DISCARDED_FALL * discarded, 2 * bond
-
-
-def _too_long(bond: int, needed: float, deadline: Deadline) -> str:
-    words = clock.in_words(needed), clock.in_words(deadline.left)
-    return f"contractions with bond {bond} would take about {words[0]}, and its share has {words[1]} left"
 
 
 def _is_cold(model: Ising, layout: FrontierPlan) -> bool:
@@ -190,3 +195,95 @@ def _by_heaviest_states(problem: Problem) -> Answer | None:
         return None
     outcome = frontier_outcome(cold)
     return Answer("mps", outcome, 0.0, lambda: cold.marginals(outcome))
+
+
+# ---------------------------------------------------------------------------------------------------------- propagation
+
+
+def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+    """Run expectation propagation, unless couplings are so strong that it would not trust its answer."""
+    model = problem.model
+    if isinstance(model, Polynomial):
+        why = "with terms of three and more spins the size of its error is not known"
+        yield answers.without(policy.PAIRS_ONLY, "ep").without(why, "bp")
+        return
+    if "ep" in problem.exclude:
+        return
+    if answers.is_compressed(problem.tol):
+        yield answers.without("not needed: mps has answered, and has samples of its own", "ep")
+        return
+    strength = model.storage.for_kernels().mean_strength
+    if problem.sums_out_many and strength > policy.STRONGEST_EP_OF_SIDES:
+        yield answers.without("annealing with one of the two sides summed out does better", "ep", "bp")
+        return
+    if strength >= (policy.STRONGEST_EP if model.field.any() else policy.STRONGEST_EP_WITHOUT_FIELDS):
+        yield answers.without(f"couplings are too strong for it: sqrt(sum_j J_ij^2) is {strength:.2g} on average", "ep")
+        return
+    if model.n <= MANY_SPINS:
+        deadline = deadline.share(policy.EP_PART_OF_FEW)
+    needed = policy.FEWEST_EP_STEPS * step_operations(model.n) / clock.OPERATIONS_PER_SECOND
+    if needed > deadline.left:
+        yield answers.without(too_long("a few steps", needed, deadline.left), "ep")
+        return
+    began = clock.seconds()
+    try:
+        with deadline.in_force():
+            marginals = ExpectationPropagation()._solve_marginals(model)
+    except SpectralzError as error:
+        yield answers.without(str(error), "ep")
+        return
+    yield answers.with_answer(Answer("ep", marginals.outcome, clock.seconds() - began, lambda: marginals))
+
+
+def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+    """Run belief propagation if ep has no trusted answer; it is never trusted alone, but gives an error scale."""
+    model, edges = problem.model, problem.model.edge_count
+    if (
+        isinstance(model, Polynomial)
+        or model.n < policy.FEWEST_BP_SPINS
+        or "bp" in (*problem.exclude, *answers.not_run)
+    ):
+        return
+    if answers.trusts("ep") or answers.is_compressed(problem.tol):
+        return
+    if 2 * edges > policy.MOST_BP_DEGREE * model.n:
+        yield answers.without("the graph is too dense for it", "bp")
+        return
+    needed = operations_of_bp(model.n, edges, policy.FEWEST_BP_ITERATIONS) / clock.OPERATIONS_PER_SECOND
+    if needed > deadline.seconds:
+        yield answers.without(too_long("a few iterations", needed, deadline.seconds), "bp")
+        return
+    memory = 2 * edges * BYTES_PER_MESSAGE
+    if memory > problem.max_memory:
+        words = bytes_in_words(memory), bytes_in_words(problem.max_memory)
+        yield answers.without(f"its messages need {words[0]}; max_memory is {words[1]}", "bp")
+        return
+    began = clock.seconds()
+    method = BeliefPropagation(max_iter=policy.MOST_BP_ITERATIONS, damping=policy.BP_DAMPING, tol=policy.BP_TOL)
+    with deadline.in_force():
+        marginals, loops = method.solve_with_loops(model)
+    if marginals.outcome.kind is Kind.EXACT and "exact" in problem.exclude:
+        loops = "left out: it is exact here, and exact was excluded"
+    if isinstance(loops, str):
+        yield answers.without(loops, "bp")
+        return
+    outcome = _with_scale_of(loops, marginals.outcome)
+    yield answers.with_answer(
+        Answer("bp", outcome, clock.seconds() - began, lambda: replace(marginals, outcome=outcome))
+    )
+
+
+def _with_scale_of(loops: Loops, outcome: Outcome) -> Outcome:
+    """Return Bethe's log Z with the scale of the loops that it leaves out; not trusted alone."""
+    scale = f"{loops.signed:+.2g}, or ±{math.sqrt(loops.variance):.2g} with random signs"
+    words = f"{outcome.status}; loops, which it leaves out, may add {scale}"
+    return replace(
+        outcome,
+        kind=Kind.ESTIMATE,
+        lower=None,
+        upper=None,
+        std_error=with_rounding(math.hypot(loops.scale, policy.LEAST_BP_ERROR), outcome.log_z),
+        trusted=False,
+        status=Status(words, converged=outcome.status.converged),
+        details={**outcome.details, "loops": loops.signed, "loops_variance": loops.variance},
+    )

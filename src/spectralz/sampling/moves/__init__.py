@@ -1,1 +1,0 @@
-"""Moves of several spins at once, which take turns with sweeps over single spins."""
