@@ -64,7 +64,7 @@ class Rules:
     ----------
     families
         A cell that matters has at least so many effective families, and a population has met a phase if it has so many
-        there.
+        there. Beside phases, the populations of the ordinary base have so many over all cells.
     heaviest
         The heaviest family holds at most this share of a cell that matters.
     matters
