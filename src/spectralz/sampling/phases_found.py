@@ -335,7 +335,11 @@ def _seen(
     phase = _measured(missing, mean, sources, rng, parallel)
     if phase.log_weight < heaviest - missing.light:
         return _without(done, mean, phase.log_weight)
-    if region.found_by(phase.pilot.population, len(cells.images)).is_missed_by(missing.ordinary, there):
+    is_missed = region.found_by(phase.pilot.population, len(cells.images)).is_missed_by(missing.ordinary, there)
+    # Where nobody has been, but most states of a pilot stay, it is no valley of a glass: log Z hardly needs it, but
+    # energies and ratios do.
+    is_apart = there.families < 1.0 and phase.families > MANY * phase.pilot.population.size
+    if is_missed or is_apart:
         return replace(done, phases=(*done.phases, phase), missed=done.missed + 1)
     return replace(done, met=(*done.met, mean), checked=done.checked + 1)
 
