@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, inlined
+from spectralz._support.compiling import compiled, inlined, inner
 from spectralz.kernels.sampling.lanes import LANES, _exp_minus, drawn, next_word
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def sweep_collapsed(
     return back, on
 
 
-@inlined
+@inner
 def record(
     v: SingleArray, pushes: SingleArray, points: FloatArray, path: CollapsedPath, back: FloatArray, on: FloatArray
 ) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectralz._support.compiling import compiled, compiled_in_any_order, inlined
+from spectralz._support.compiling import compiled, compiled_in_any_order, compiled_in_place, inlined
 from spectralz.kernels.sampling.collapsed import record
 from spectralz.kernels.sampling.lanes import LANES, ONE, TWO, U8, ZERO, _exp_minus, next_word
 
@@ -168,7 +168,7 @@ def _is_down(spin: float) -> int:
     return 0 if spin > ZERO else 1
 
 
-@inlined
+@compiled_in_place
 def _find_logs(
     a: SingleArray,
     b: SingleArray,

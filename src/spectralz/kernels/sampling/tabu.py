@@ -46,6 +46,22 @@ def flip(i: int, x: SpinArray, h: FloatArray, couplings: Couplings) -> None:
     tell_neighbors(i, x[i], h, couplings)
 
 
+@inner
+def largest_size(h: FloatArray) -> float:
+    """Return the largest of the sizes of some numbers; numpy's functions take seconds to compile."""
+    largest = 0.0
+    for i in range(len(h)):
+        largest = max(largest, abs(h[i]))
+    return largest
+
+
+@inner
+def copy_state(x: SpinArray, to: SpinArray) -> None:
+    """Copy a state."""
+    for i in range(len(x)):
+        to[i] = x[i]
+
+
 @compiled
 def search(
     x: SpinArray,
@@ -65,8 +81,8 @@ def search(
     n = len(x)
     until = np.zeros(n, dtype=np.int64)
     gain, heaviest, last = 0.0, 0.0, 0
-    least = ROUNDING * np.abs(h).max()
-    best[:] = x
+    least = ROUNDING * largest_size(h)
+    copy_state(x, best)
     for step in range(most):
         chosen, largest, ties = -1, -np.inf, 1
         for i in range(n):
@@ -87,7 +103,7 @@ def search(
         until[chosen] = step + tenures[0] + random_below(tenures[1] - tenures[0] + 1, random)
         if gain > heaviest + least:
             heaviest, last = gain, step
-            best[:] = x
+            copy_state(x, best)
         elif step - last >= patience:
             return step + 1
     return most
@@ -101,7 +117,7 @@ def exchange(x: SpinArray, h: FloatArray, couplings: Couplings, with_pairs: bool
     """
     data, indices, indptr, is_dense = couplings
     n = len(x)
-    least = ROUNDING * np.abs(h).max()
+    least = ROUNDING * largest_size(h)
     moved = True
     while moved:
         moved = False
