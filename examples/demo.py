@@ -7,6 +7,7 @@ entropy at all temperatures take a few seconds. Everything is written to the fol
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,35 +16,34 @@ import numpy as np
 
 import spectralz as sz
 from spectralz.cli.console import progress
+from spectralz.compilation import arguments, compile_together, compiled_from
 from spectralz.show.plots import bracket_picture
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
 
-SIDE = 16
+SIDE, SMALL_SIDE, SMALL_GLASS = 16, 8, 60
+# Starts a process that compiles, too.
+WARM_UP = "--warm-up"
 
 
 def main(out: Path, side: int = SIDE) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    model = sz.generators.grid(side=side, strength=0.6, seed=7, field_strength=0.2)
+    model = grid(side)
     sz.write(model, out / "demo.uai")
     print(f"A spin glass on a {side} x {side} grid has 2^{model.n} states.")
-    with progress():  # the first time, most of the wait is compiling
-        answer = sz.log_z(model)
-        rows = [
-            ("exact", answer),
-            ("auto, without exact methods", sz.log_z(model, exclude=["exact", "mps"], work=2e9)),
-            ("wmbe, an upper bound", sz.log_z(model, "wmbe")),
-            ("mf, a lower bound", sz.log_z(model, "mf")),
-            ("spectral, the paper's Algorithm 2", sz.log_z(model, "spectral")),
-        ]
+    with progress():
+        rows = [(name, ask(model)) for name, ask in WAYS.items()]
+        answer = rows[0][1]
     print(f"  log Z = {answer.log_z:.11f}, exact: rounding errors are below {answer.upper - answer.log_z:.0e}\n")
     print("The same model, asked in five ways. Trusted: the truth is almost surely within five error bars.")
     for name, found in rows:
         print(f"  {name:35}{said(found):34}{found.seconds:6.2f} s")
 
     with progress():
-        by_rank = sz.log_z(sz.generators.curie_weiss(n=100_000, strength=1.1, field=0.01))
+        by_rank = sz.log_z(magnet(100_000))
     print("\nA magnet of 100,000 spins, all coupled to each other, has rank 1 and is solved exactly:")
     print(f"  log Z = {by_rank.log_z:.9f}, {by_rank.kind}, in {by_rank.seconds:.2g} s by {by_rank.method.name}\n")
 
@@ -58,6 +58,41 @@ def main(out: Path, side: int = SIDE) -> None:
     print(f"Model:    {out / 'demo.uai'}   (try: {Path(sys.prefix).name}/bin/spectralz solve {out / 'demo.uai'})")
 
 
+def grid(side: int) -> sz.Ising:
+    return sz.generators.grid(side=side, strength=0.6, seed=7, field_strength=0.2)
+
+
+def magnet(n: int) -> sz.Ising:
+    return sz.generators.curie_weiss(n=n, strength=1.1, field=0.01)
+
+
+def glass(n: int) -> sz.Ising:
+    return sz.generators.complete(n=n, strength=0.5, seed=3)
+
+
+def without_exact(model: sz.Ising) -> sz.Estimate:
+    return sz.log_z(model, exclude=["exact", "mps"], work=2e9)
+
+
+WAYS: dict[str, Callable[[sz.Ising], sz.Estimate]] = {
+    "exact": sz.log_z,
+    "auto, without exact methods": without_exact,
+    "wmbe, an upper bound": lambda model: sz.log_z(model, "wmbe"),
+    "mf, a lower bound": lambda model: sz.log_z(model, "mf"),
+    "spectral, the paper's Algorithm 2": lambda model: sz.log_z(model, "spectral"),
+}
+
+
+def calls() -> list[Callable[[], object]]:
+    """Return the calls of the demo, those that take long on smaller models: they compile the same."""
+    return [
+        *(partial(ask, grid(SMALL_SIDE if ask is without_exact else SIDE)) for ask in WAYS.values()),
+        partial(sz.marginals, grid(SMALL_SIDE)),
+        partial(sz.log_z, magnet(SMALL_GLASS)),
+        partial(sz.log_z, glass(SMALL_GLASS), work=3e8),
+    ]
+
+
 def said(found: sz.Estimate) -> str:
     """Return in a few words what a method says of log Z."""
     if found.std_error:
@@ -68,9 +103,8 @@ def said(found: sz.Estimate) -> str:
 
 def solve_beyond_exact(picture: Path) -> None:
     """Solve a glass that is too large for exact methods, by several estimates and proven bounds."""
-    glass = sz.generators.complete(n=100, strength=0.5, seed=3)
     with progress():
-        answer = sz.log_z(glass, work=1e10)  # operations are counted, so that the answer is the same everywhere
+        answer = sz.log_z(glass(100), work=1e10)  # operations are counted, so that the answer is the same everywhere
     print("A glass of 100 spins, all coupled to each other, is too large for exact methods:")
     print(f"  log Z = {said(answer)}; proven between {answer.lower:.4f} and {answer.upper:.4f}")
     print(f"  {answer.status}\n")
@@ -143,4 +177,9 @@ def draw_curves(axes: Axes, temperatures: np.ndarray, curves: np.ndarray) -> Non
 
 
 if __name__ == "__main__":
+    if WARM_UP in sys.argv:
+        print(compiled_from(calls(), *arguments()).compiled)
+        sys.exit()
+    with progress():  # once, on all cores: the next time all of it is found on disk
+        compile_together(calls(), [sys.executable, __file__, WARM_UP])
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("out"))

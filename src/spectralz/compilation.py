@@ -25,9 +25,9 @@ from spectralz.model import Ising, Model, Polynomial
 from spectralz.registry import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["Compilation", "warm_up"]
+__all__ = ["Compilation", "arguments", "compile_together", "compiled_from", "everything", "warm_up"]
 
 # Options that make a method do on small models what it otherwise does only on large ones, and do little of it. Other
 # methods run with their defaults.
@@ -102,10 +102,24 @@ def warm_up(processes: int | None = None) -> Compilation:
     >>> sz.warm_up().compiled  # doctest: +SKIP
     0
     """
+    code = "from spectralz.compilation import *; print(compiled_from(everything(), *arguments()).compiled)"
+    return compile_together(everything(), [sys.executable, "-c", code], processes)
+
+
+def compile_together(
+    calls: Sequence[Callable[[], object]], command: Sequence[str], processes: int | None = None
+) -> Compilation:
+    """Make calls, so that all that they compile is kept, in several processes at once.
+
+    ``command`` starts another process; two numbers are added to it, its place and how many there are, which
+    :func:`arguments` returns. There :func:`compiled_from` makes the same calls, and the number of compilations is
+    printed.
+    """
     number = available_cores() if processes is None else checked_count(processes, "processes", least=1)
-    helpers = [_helper(k, number) for k in range(1, number)]
+    quiet: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    helpers = [subprocess.Popen([*command, str(place), str(number)], **quiet) for place in range(1, number)]
     try:
-        done = compiled_from(0, number)
+        done = compiled_from(calls, 0, number)
         elsewhere = [helper.communicate()[0] for helper in helpers]
     except BaseException:
         for helper in helpers:
@@ -114,27 +128,29 @@ def warm_up(processes: int | None = None) -> Compilation:
     return replace(done, compiled=done.compiled + sum(int(count) for count in elsewhere if count))
 
 
-def _helper(place: int, number: int) -> subprocess.Popen[str]:
-    """Begin another process, which prints how many kernels it has compiled."""
-    code = f"from spectralz.compilation import compiled_from; print(compiled_from({place}, {number}).compiled)"
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+def arguments() -> tuple[int, int]:
+    """Return the place of this process and the number of all, the last two arguments that it was started with."""
+    place, number = map(int, sys.argv[-2:])
+    return place, number
 
 
-def compiled_from(place: int, number: int) -> Compilation:
-    """Compile every kernel as one of a ``number`` of processes, each of which begins at its ``place``.
+def everything() -> list[Callable[[], object]]:
+    """Return calls that reach every kernel."""
+    for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
+        if not module.name.startswith(f"{kernels.__name__}.device"):  # compiled by JAX, for the sizes of each model
+            importlib.import_module(module.name)
+    return [call for model in _small_models() for call in _calls(model)] + _calls_of_large_models()
+
+
+def compiled_from(calls: Sequence[Callable[[], object]], place: int, number: int) -> Compilation:
+    """Make calls as one of a ``number`` of processes, each of which begins at its ``place``.
 
     Every second one goes backwards and meets the one before it, so that few kernels are compiled twice. All go round:
     what others have compiled by then is loaded.
     """
     from spectralz._support.compiling import KERNELS, NOTICE
 
-    for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
-        if not module.name.startswith(f"{kernels.__name__}.device"):  # compiled by JAX, for the sizes of each model
-            importlib.import_module(module.name)
-    ours = [kernel for kernel in KERNELS if kernel.py_func.__module__.startswith(f"{kernels.__name__}.")]
-    before = _times_compiled(ours)
-    calls = [call for model in _small_models() for call in _calls(model)]
-    calls += _calls_of_large_models()
+    before = _times_compiled(KERNELS)
     first = (place + place % 2) * len(calls) // number
     calls = [*calls[first:], *calls[:first]]
     if place % 2:
@@ -145,11 +161,12 @@ def compiled_from(place: int, number: int) -> Compilation:
             report(NOTICE, k / len(calls))
             with suppress(SpectralzError):  # not every method takes every model
                 call()
+    ours = [kernel for kernel in KERNELS if kernel.py_func.__module__.startswith(f"{kernels.__name__}.")]
     folders = [kernel.stats.cache_path for kernel in ours]
     return Compilation(
         kernels=len(ours),
-        compiled=_times_compiled(ours) - before,
-        folder=os.path.commonpath(folders) if all(folders) else None,
+        compiled=_times_compiled(KERNELS) - before,
+        folder=os.path.commonpath(folders) if folders and all(folders) else None,
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -173,6 +175,80 @@ def test_a_damaged_file_of_the_cache_is_dropped_and_the_kernel_compiled_again(tm
     assert "Traceback" not in err
     found, err = run_in_fresh_process(FIRST_KERNEL, NUMBA_CACHE_DIR=tmp_path)
     assert found == first.replace(" 0\n", " 1\n")
+    assert err == ""
+
+
+# ------------------------------------------------------------------------------------------ at once, and interrupted
+
+# Both threads wait for each other, so that they ask for the same kernel at the same time.
+IN_TWO_THREADS = """
+import threading
+import numpy as np
+from spectralz._support import clock
+from spectralz.kernels.sampling.flips import sums_of_logs
+start, found = threading.Barrier(2), []
+def ask(k):
+    sums = np.empty(1)
+    start.wait()
+    sums_of_logs(np.full((1, 3), float(k)), sums)
+    found.append((k, sums[0]))
+threads = [threading.Thread(target=ask, args=(k,)) for k in (1, 2)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(*(value for _, value in sorted(found)), len(sums_of_logs.signatures), clock.left_out() > 0.0)
+"""
+
+
+@pytest.mark.slow
+def test_two_threads_may_compile_the_same_at_once(tmp_path):
+    out, err = run_in_fresh_process(IN_TWO_THREADS, NUMBA_CACHE_DIR=tmp_path)
+    first, second, compiled, left_out = out.split()
+    assert float(first) == pytest.approx(3.0 * math.log(2.0 * math.cosh(1.0)))
+    assert float(second) == pytest.approx(3.0 * math.log(2.0 * math.cosh(2.0)))
+    assert (compiled, left_out) == ("1", "True")
+    assert err == ""
+
+
+@pytest.mark.slow
+def test_two_processes_may_compile_the_same_at_once(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen([sys.executable, "-c", FIRST_KERNEL], env=environment, **pipes) for _ in range(2)]
+    ended = [process.communicate() for process in both]
+    found, err = run_in_fresh_process(FIRST_KERNEL, NUMBA_CACHE_DIR=tmp_path)
+    assert found.endswith(" 1\n")  # what they left can be loaded
+    assert err == ""
+    for out, err in ended:
+        assert out.split()[0] == found.split()[0]
+        assert err == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to another process")
+def test_after_an_interrupt_while_compiling_the_next_call_is_right(tmp_path):
+    telling = """
+from numba.core import event
+class Telling(event.Listener):
+    def on_start(self, event): print("compiling", flush=True)
+    def on_end(self, event): pass
+import spectralz as sz
+from spectralz.kernels.elimination.forward import forward
+event.register("numba:compile", Telling())
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    code = telling + "sz.log_z(sz.generators.complete(8, 1.0, seed=0), 'exact')"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes) as process:
+        assert process.stdout.readline() == "compiling\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in err
+    out, err = run_in_fresh_process(
+        "import spectralz as sz; print(sz.log_z(sz.generators.complete(8, 1.0, seed=0), 'exact').log_z)",
+        NUMBA_CACHE_DIR=tmp_path,
+    )
+    assert float(out) == sz.log_z(sz.generators.complete(8, 1.0, seed=0), "exact").log_z
     assert err == ""
 
 
