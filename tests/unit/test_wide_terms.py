@@ -60,3 +60,40 @@ def test_tables_of_wide_terms_are_refused(n):
 def test_lists_of_all_pairs_of_a_very_wide_term_are_refused():
     with pytest.raises(TooLargeError, match="ask for annealing"):
         wide(20_000)[0].connections  # noqa: B018
+
+
+def independent_terms(rng: np.random.Generator) -> tuple[sz.Polynomial, np.ndarray, float]:
+    """Return terms of up to 3,000 spins, each with a spin of its own, with their weights, and log Z.
+
+    Products of spins that are independent modulo two are independent coins.
+    """
+    number = int(rng.integers(1, 6))
+    n = number + int(rng.integers(0, 3000))
+    weights = rng.normal(size=number) * rng.choice([0.1, 1.0, 5.0])
+    terms = {}
+    for k, weight in enumerate(weights.tolist()):
+        others = rng.choice(n - number, int(rng.integers(0, min(n - number, 2999) + 1)), replace=False) + number
+        terms[k, *sorted(others.tolist())] = weight
+    return sz.Polynomial(terms, n=n), weights, n * math.log(2.0) + float(np.log(np.cosh(weights)).sum())
+
+
+@pytest.mark.filterwarnings("ignore::spectralz.errors.InaccurateWarning")
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 40))])
+def test_terms_of_any_width(seed):
+    rng = np.random.default_rng(seed)
+    model, weights, truth = independent_terms(rng)
+    states = rng.choice(np.array([-1, 1], dtype=np.int8), (3, model.n))
+    by_hand = [sum(w * states[r, list(t)].prod() for t, w in model.terms.items()) for r in range(3)]
+    assert model.log_weight(states) == pytest.approx(by_hand, abs=1e-9)
+    bounds = sz.bounds(model, work=3e7)
+    assert bounds.lower <= truth + 1e-9
+    assert bounds.upper >= truth - 1e-9
+    best = sz.map_state(model, work=1e8, seed=seed)
+    assert best.log_weight <= np.abs(weights).sum() + 1e-9
+    assert model.log_weight(best.states[0]) == pytest.approx(best.log_weight)
+    found = sz.log_z(model, work=1e8, seed=seed)
+    assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
+    assert not found.trusted or abs(found.log_z - truth) < 5.0 * (found.std_error or 1e-9)
+    given = {int(i): int(s) for i, s in enumerate(states[0]) if i >= len(weights)}
+    left = sz.log_z(model.condition(given))  # each term has one spin left
+    assert left.log_z == pytest.approx(len(weights) * math.log(2.0) + float(np.log(np.cosh(weights)).sum()))
