@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import spectralz as sz
 from spectralz.errors import ModelError, OptionError, TooLargeError
+from spectralz.kernels.low_rank import plus_diagonal
 from spectralz.kernels.low_rank.plus_diagonal import find_low_rank
 from spectralz.kernels.low_rank.quantized_dp import Grid, log_tables
 from spectralz.methods.low_rank import theorem_3
@@ -284,3 +285,18 @@ def test_factors_survive_npz(tmp_path):
     again = sz.read(tmp_path / "cw.npz")
     assert all(np.array_equal(a, b) for a, b in zip(again.factors, model.factors, strict=True))
     assert np.array_equal(again.field, model.field)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3])
+@pytest.mark.parametrize("rank", [1, 3, 4, 40])
+def test_a_block_proves_only_what_the_search_finds(rank, noise, monkeypatch):
+    rng = np.random.default_rng(rank)
+    values, vectors = random_factors(rng, 150, rank)
+    noisy = rng.normal(size=(150, 150))
+    A = (vectors.T * values) @ vectors + noise * (noisy + noisy.T) + np.diag(rng.normal(size=150))
+    is_hopeless = plus_diagonal._is_hopeless(A, 3, 1e-6, np.random.default_rng(0))
+    monkeypatch.setattr(plus_diagonal, "_is_hopeless", lambda *_: False)
+    found = find_low_rank(A, 3, 1e-6)
+    assert not is_hopeless or found is None
+    if noise >= 1e-3 or rank == 40:  # where it is of use
+        assert is_hopeless

@@ -283,6 +283,7 @@ class Exact(Method):
             steps=steps,
             most_time=min(1e9 * most_seconds, MOST_ANNEALING_TIME),
             reach=reach if steps != 0 or self.max_sliced != 0 else 0,
+            most_fill_time=1e9 * most_seconds,
             report=reporter_of("looking for an order"),
         )
 

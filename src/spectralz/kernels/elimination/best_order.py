@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from spectralz._support import costs
 from spectralz.kernels.elimination.annealed_order import MOST_SPINS_TO_ANNEAL, annealed_order, steps_in
-from spectralz.kernels.elimination.min_fill import MOST_SPINS_FOR_MIN_FILL, min_fill
+from spectralz.kernels.elimination.min_fill import MOST_SPINS_FOR_MIN_FILL, min_fill, most_time_of_min_fill
 from spectralz.kernels.elimination.order import ORDERS, degeneracy
 from spectralz.kernels.elimination.sweep_order import swept
 from spectralz.kernels.elimination.tree import EliminationTree
@@ -39,6 +40,8 @@ class Search(NamedTuple):
         With None, at most this many nanoseconds, predicted and not measured.
     reach
         Wider orders than this are of no interest, even if none fits into memory.
+    most_fill_time
+        Where no other rule finds an order, min-fill is tried if it takes at most this many nanoseconds, predicted.
     report
         Called with the share that is done.
     """
@@ -46,6 +49,7 @@ class Search(NamedTuple):
     steps: int | None = None
     most_time: float = MOST_ANNEALING_TIME
     reach: int = 0
+    most_fill_time: float = math.inf
     report: Callable[[float], None] = lambda _: None
 
     def for_each_of(self, count: int) -> Search:
@@ -89,6 +93,8 @@ def cheapest_order(
     cheap = costs.ORDER_SEARCH_NANOSECONDS * len(spins) ** 2
     orders: list[tuple[int, str, list[int]]] = []
     for name in names:
+        if name == "min-fill" and not orders and most_time_of_min_fill(len(spins), widest) > search.most_fill_time:
+            continue
         order = RULES[name](spins, adjacency, widest)
         if order is not None:
             orders.append((order[1], name, order[0]))

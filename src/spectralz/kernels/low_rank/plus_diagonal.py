@@ -36,6 +36,8 @@ FIT_TOLERANCE = 1e-9  # the largest residual allowed, as a share of all |A_ij|
 # Singular values below this share of the largest are rounding, for matrices of up to some ten thousand rows.
 RANK_TOLERANCE = 1e-10
 ROWS_AT_A_TIME = 512
+# Spins on each side of a block that shows at once that a large matrix has no low rank.
+FEW_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ def find_low_rank(A: FloatArray, max_rank: int, tol: float = 0.0, seed: int = 0)
     With ``tol``, weak directions are left out, as long as the residual stays below about that much.
     """
     n = len(A)
+    if _is_hopeless(A, max_rank, tol, np.random.default_rng(seed)):
+        return None
     values: list[float] = []
     vectors: list[FloatArray] = []
     shift, residual = np.zeros(n), 0.0
@@ -79,6 +83,21 @@ def find_low_rank(A: FloatArray, max_rank: int, tol: float = 0.0, seed: int = 0)
             vectors.append(np.zeros(n))
             vectors[-1][spins] = vector
     return LowRankForm(np.array(values), np.array(vectors).reshape(len(values), n), shift, residual)
+
+
+def _is_hopeless(A: FloatArray, max_rank: int, tol: float, rng: np.random.Generator) -> bool:
+    """Say whether a small block proves that no form is close enough.
+
+    It has no diagonal entry, so a form of rank r has at most that rank there, and the next singular value is at most
+    what the form leaves over: the residual. That of each component is limited, those of all together to what is here.
+    """
+    n = len(A)
+    if n < 4 * FEW_ROWS or max_rank >= FEW_ROWS:
+        return False
+    spins = rng.permutation(n)[: 2 * FEW_ROWS]
+    singular = np.linalg.svd(A[np.ix_(spins[:FEW_ROWS], spins[FEW_ROWS:])], compute_uv=False)
+    with np.errstate(over="ignore"):  # then it is not known
+        return bool(singular[max_rank] > n * (FIT_TOLERANCE * float(np.linalg.norm(A)) + tol))
 
 
 def _components(A: FloatArray) -> list[IntArray]:
