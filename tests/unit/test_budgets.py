@@ -12,13 +12,16 @@ import spectralz as sz
 from spectralz._support import clock
 from spectralz._support.clock import using_clock
 from spectralz._support.deadline import Deadline, NotAffordableError, budgeted, current, is_past
-from spectralz.kernels.elimination import order
+from spectralz.inference import ratio, sample_temperature
+from spectralz.kernels.elimination import best_order, order
 from spectralz.kernels.elimination.screening import core_of, count_min_degree, has_narrow_front
 from spectralz.kernels.elimination.tree import EliminationTree
 from spectralz.methods import exact as exact_method
 from spectralz.parts.leading import leading_directions
-from spectralz.portfolio import policy, schedule
+from spectralz.parts.mean_field.ascents import states_by_mean_field
+from spectralz.portfolio import auto, exact_costs, policy, schedule
 from spectralz.portfolio.bracket import better_of
+from spectralz.sampling import sweeps
 from spectralz.sampling.path import path_to
 from spectralz.sampling.sweeps import seconds_per_state, spaced_by, survey
 from tests.helpers import FakeClock, count_sweeps, verdicts
@@ -338,3 +341,124 @@ def test_components_of_dense_couplings(seed):
     expected = connected_components(A, directed=False)[1]
     assert dense.storage.component_labels().tolist() == expected.tolist()
     assert sparse.storage.component_labels().tolist() == expected.tolist()
+
+
+# ----------------------------------------------------------------------------- what a sweep costs where it costs much
+
+
+def test_the_time_of_a_large_dense_model_is_that_of_a_part_times_the_squares(monkeypatch):
+    seconds = FakeClock(step=0.0)
+    monkeypatch.setattr(sweeps, "LARGE_DENSE", 50)
+    monkeypatch.setattr(sweeps, "PART_OF_DENSE", 40)
+    count_sweeps(monkeypatch, seconds, 1e-3)  # of each spin
+    model = sz.generators.complete(120, 0.3, seed=0)
+    with using_clock(seconds):
+        assert sweeps.seconds_of_sweeps(model, 7) == pytest.approx(9 * 7 * 64 * 40 * 1e-3)
+        assert sweeps.seconds_of_sweeps(sz.generators.complete(50, 0.3, seed=0), 7) == 0.0
+        assert sweeps.seconds_of_sweeps(sz.generators.grid(8, 1.0, seed=0), 7) == 0.0
+        monkeypatch.setattr(sweeps, "LARGE_SPARSE", 60)
+        assert sweeps.seconds_of_sweeps(sz.generators.grid(8, 1.0, seed=0), 7) == pytest.approx(7 * 64 * 64 * 1e-3)
+
+
+def test_states_that_cannot_be_swept_in_time_come_from_mean_field(monkeypatch):
+    monkeypatch.setattr(auto, "seconds_of_sweeps", lambda *_: 60.0)
+    model = sz.generators.complete(60, 0.3, seed=0)
+    with pytest.warns(sz.errors.InaccurateWarning, match="come from mean field"):
+        states = sz.sample(model, 70, exclude=["exact", "quadrature"], budget=1.0)
+    assert states.shape == (70, 60)
+    assert set(np.unique(states)) == {-1, 1}
+
+
+def test_states_by_mean_field_have_its_means():
+    field = np.linspace(-2.0, 2.0, 30)
+    coupling = 0.01 * (np.ones((30, 30)) - np.eye(30))
+    model = sz.Ising(field, coupling)
+    states = states_by_mean_field(model, 20_000, np.random.default_rng(0))
+    mean = sz.marginals(model, "mf").mean
+    assert np.abs(states.mean(axis=0) - mean).max() < 5.0 / np.sqrt(len(states))
+
+
+def test_a_ratio_of_models_that_cannot_be_swept_shares_the_budget(monkeypatch):
+    budgets = []
+
+    def solved(model, method):
+        budgets.append(method.budget)
+        return sz.log_z(model, "mf")
+
+    monkeypatch.setattr(ratio, "seconds_of_sweeps", lambda *_: 60.0)
+    monkeypatch.setattr(ratio, "_exactly", lambda *_: None)
+    monkeypatch.setattr(ratio, "log_z", solved)
+    model = sz.generators.complete(12, 0.3, seed=0)
+    found = sz.log_ratio(model, 0.9 * model, budget=2.0)
+    assert "each was solved by itself" in found.status
+    assert 1.5 < sum(budgets) <= 2.0
+
+
+@pytest.mark.parametrize("budget", [{"budget": 2.0}, {"work": 2e9}])
+def test_exact_answers_of_a_ratio_share_what_they_may_cost(monkeypatch, budget):
+    asked = []
+
+    def chosen(method, model):
+        asked.append(method)
+        return method
+
+    monkeypatch.setattr(sz.Auto, "choose", chosen)
+    monkeypatch.setattr(ratio, "_bridged", lambda *_: sz.Quantity(0.0, 0.0, sz.Kind.ESTIMATE, False, sz.Status("")))
+    model = sz.generators.complete(12, 0.3, seed=0)
+    sz.log_ratio(model, 0.9 * model, **budget)
+    ends = [method.budget if "budget" in budget else method.work / 1e9 for method in asked]
+    assert ends == pytest.approx([1.0, 1.0], rel=0.1)
+
+
+def test_temperatures_that_cannot_be_swept_in_time_are_those_of_the_pseudo_likelihood(monkeypatch):
+    monkeypatch.setattr(sample_temperature, "seconds_of_sweeps", lambda *_: 60.0)
+    model = sz.generators.complete(12, 0.3, seed=0)
+    found = sz.temperature(model, sz.sample(model, 200, seed=0), budget=1.0)
+    assert found.method == "pseudo"
+    assert "give a larger budget" in found.status
+
+
+def test_curves_for_a_temperature_end_with_the_budget(monkeypatch):
+    seconds, budgets = FakeClock(step=0.0), []
+    curve = sample_temperature.thermodynamics
+
+    def slow(*arguments, budget, **options):
+        budgets.append(budget)
+        seconds.advance(0.6)
+        return curve(*arguments, **options)
+
+    monkeypatch.setattr(sample_temperature, "thermodynamics", slow)
+    model = sz.generators.complete(12, 0.3, seed=0)
+    states = sz.sample(model.scaled(0.7), 200, seed=0)
+    with using_clock(seconds):
+        sz.temperature(model, states, budget=1.0)
+    assert budgets == pytest.approx([0.5, 0.1])
+
+
+def test_min_fill_is_left_out_where_no_other_rule_helps_and_it_would_take_long():
+    rng = np.random.default_rng(0)
+    pairs = {tuple(sorted(rng.choice(200, 2, replace=False).tolist())) for _ in range(600)}
+    adjacency = order.adjacency_of(200, np.array(sorted(pairs)))
+    spins = [v for v in range(200) if adjacency[v]]
+    names, entries = ("min-degree", "min-fill"), 1 << 10  # too few for either
+    tried = []
+
+    def spied(*arguments):
+        tried.append(arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(best_order.RULES, "min-fill", spied)
+        for seconds in (0.0, 1.0):
+            search = best_order.Search(steps=0, most_fill_time=1e9 * seconds)
+            assert best_order.cheapest_order(spins, adjacency, entries, names, search) is None
+            assert len(tried) == (seconds > 0.0)
+
+
+def test_cheap_exact_answers_of_many_components_end():
+    plan_of_one = exact_method.Exact().plan(sz.generators.complete(8, 0.3, seed=0))
+    seconds = FakeClock(step=0.0)
+    with using_clock(seconds):
+        deadline = Deadline.after(1.0)
+        for passed, is_in_time in ((0.9, True), (1.4, True), (1.6, False)):
+            seconds.time = passed
+            assert exact_costs.is_affordable(plan_of_one, deadline, with_means=True) == is_in_time

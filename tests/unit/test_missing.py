@@ -12,6 +12,8 @@ import pytest
 from scipy.optimize import minimize
 
 import spectralz as sz
+from spectralz._support.clock import using_clock
+from spectralz._support.deadline import Deadline
 from spectralz.errors import InaccurateWarning, ModelError, OptionError, TooLargeError
 from spectralz.inference import rows
 from spectralz.learning import expectations, starts
@@ -22,6 +24,7 @@ from spectralz.learning.starts import best_of_starts
 from spectralz.learning.table import table_of
 from spectralz.parts.missing_cells import missing_cells, neighbors_of
 from spectralz.parts.pairs import all_pairs
+from tests.helpers import FakeClock
 from tests.reference.states import all_states
 
 EDGES = np.array([(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (3, 5)])
@@ -558,3 +561,34 @@ def test_intervals_hold_the_truth_as_often_as_they_say(method):
         off = parameters_of(fit) - np.concatenate([truth.field, truth.edges()[1]])
         within.append(np.abs(off) < 1.959964 * np.sqrt(np.diag(fit.covariance)))
     assert 0.935 < np.mean(within) < 0.965  # 3,600 numbers, correlated within a fit
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "terms"])
+def test_rows_that_come_late_are_those_of_mean_field_of_the_missing_cells(kind):
+    model = {
+        "dense": sz.generators.complete(9, 0.2, seed=0),
+        "sparse": sz.generators.grid(3, 0.4, seed=0),
+        "terms": sz.Polynomial({(0, 1, 2): 0.5, (3, 4, 5, 6): -0.4, (1, 7): 0.3, (8,): 0.2, (0,): 0.1, (5,): -0.6}),
+    }[kind]
+    states = rows_with_gaps(9, 6, 0.5, seed=3)
+    late = np.array([0, 2, 3, 5])
+    found = rows.Rows(np.zeros(6), (states + 1) / 2.0, np.zeros(6))
+    rows._by_mean_field(found, model, states, late, Deadline())
+    for r in late.tolist():
+        free = model.condition({i: int(states[r, i]) for i in np.flatnonzero(states[r]).tolist()})
+        truth = sz.marginals(free, "mf")
+        assert found.log_weight[r] == pytest.approx(truth.estimate.log_z, abs=1e-8)
+        assert found.up[r, states[r] == 0] == pytest.approx(truth.probability[:, 1], abs=1e-8)
+        assert found.up[r, states[r] != 0].tolist() == ((states[r] + 1) / 2.0)[states[r] != 0].tolist()
+
+
+def test_rows_for_which_there_is_no_time_are_not_trusted():
+    model = sz.generators.complete(40, 0.5, seed=0)
+    X = np.full((3, 40), np.nan)
+    X[:, 0], X[1:, 1], X[2:, 2] = 1.0, 1.0, -1.0
+    clock = FakeClock(step=0.3)
+    with using_clock(clock), pytest.warns(InaccurateWarning):
+        found = sz.predict(model, X, budget=1.0)
+    assert not found.trusted
+    assert found.std_error is None
+    assert np.isfinite(found.probability).all()

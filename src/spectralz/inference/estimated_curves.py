@@ -328,11 +328,11 @@ def _contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, 
 def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
     """Take populations through all temperatures, and judge log Z at each as that of any populations."""
     del is_last  # it always answers
-    path, rng = from_coins(model), np.random.default_rng(seed)
+    path, rng = from_coins(model.scaled(float(betas[-1]))), np.random.default_rng(seed)
     states = MOST_BYTES / (2.0 * (bytes_per_state(path) + (len(betas) + 2) * max(model.n, 1)))
     limits = limits_of(deadline.share(POPULATIONS_SHARE), states=states)
     with crew_for(path) as crew:
-        done = cooled(model, betas, crew, limits, rng)
+        done = cooled(model, betas, path, crew, limits, rng)
     per_state = OBSERVED_ENTRY * path.entries + OBSERVED_SPIN * model.n + 1.0
     seconds = OBSERVED_SHARE * min(deadline.seconds, LONGEST_OBSERVED)
     most = 0.0 if done.is_interrupted else seconds * clock.OPERATIONS_PER_SECOND / (per_state * len(betas))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectralz._support import clock
 from spectralz._support.deadline import budgeted, checked_budget
 from spectralz._support.options import checked_count, checked_threads
 from spectralz._support.threads import using_threads
@@ -18,10 +20,10 @@ from spectralz.methods.annealing import counted, judged, limits_of, states_of
 from spectralz.parts.outcome import LARGEST_TRUSTED_ROUNDING
 from spectralz.portfolio.auto import Auto
 from spectralz.result import Kind, Quantity, Status
-from spectralz.sampling.core import Work
+from spectralz.sampling.core import SWEEPS, Work
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.spread import crew_for
-from spectralz.sampling.sweeps import bytes_per_state
+from spectralz.sampling.sweeps import LEAST_POINTS, bytes_per_state, seconds_of_sweeps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 MOST_APART = 60.0
 # Of the time that is left, so much goes into states of each model; the rest goes into the way.
 SHARES = (0.25, 1.0 / 3.0)
+# Models that are solved one by one share this part of the budget at least.
+LEAST_SHARE = 0.1
 # The states of a model and what is made of them take at most this memory.
 MOST_BYTES = 2e9
 
@@ -101,16 +105,22 @@ def log_ratio(
     if first.names is not None and second.names is not None and first.names != second.names:
         raise ModelError("the names of a and b or their order differ; give both the same names first, with named")
     limit = checked_threads(threads)
-    limits = seconds, operations = checked_budget(budget, work)
+    limits = checked_budget(budget, work)
     rng = np.random.default_rng(checked_count(seed, "seed", least=0))
-    auto = Auto(budget=seconds, work=operations, seed=seed, threads=threads)
-    exact = _exactly(first, second, auto)
-    if exact is not None:
-        return exact
+    auto = Auto(seed=seed, threads=threads)
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
-        has_constraints = bool(first.constraints or second.constraints)
-        bridged = None if has_constraints else _bridged(first, second, deadline, rng)
-    return bridged if bridged is not None else _one_by_one(first, second, auto)
+        exact = _exactly(first, second, _with_half(auto, deadline))
+        can_be_swept = exact is None and not first.constraints and not second.constraints
+        bridged = _bridged(first, second, deadline, rng) if can_be_swept else None
+        return exact or bridged or _one_by_one(first, second, _with_half(auto, deadline))
+
+
+def _with_half(auto: Auto, deadline: Deadline) -> Auto:
+    """Return the method for one of the two models: half of what is left of the budget, or of the operations."""
+    half = max(deadline.left, LEAST_SHARE * deadline.seconds) / 2.0
+    if clock.counts_operations():
+        return replace(auto, budget=None, work=half * clock.OPERATIONS_PER_SECOND)
+    return replace(auto, budget=half)
 
 
 def _exactly(first: Model, second: Model, auto: Auto) -> Quantity | None:
@@ -136,10 +146,12 @@ def _exactly(first: Model, second: Model, auto: Auto) -> Quantity | None:
 
 
 def _bridged(first: Model, second: Model, deadline: Deadline, rng: np.random.Generator) -> Quantity | None:
-    """Return the ratio by states that go from one model to the other, or None if the models are too far apart."""
+    """Return the ratio by states that go from one model to the other; None if they are far apart, or time is short."""
     from spectralz.sampling.bridge import bridge, difference_of
     from spectralz.trust.states import judge_bridge
 
+    if seconds_of_sweeps(first, 2 * SWEEPS * LEAST_POINTS) > deadline.left:
+        return None
     there, below = _states(first, deadline.share(SHARES[0]), rng)
     back, above = _states(second, deadline.share(SHARES[1]), rng)
     if max(float(np.std(difference_of(first, second, run.x))) for run in (there, back)) > MOST_APART:

@@ -6,13 +6,12 @@ of the missing cells given the known ones, and go to the method.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support.deadline import BUDGET, Deadline
 from spectralz._support.progress import report
 from spectralz.errors import ModelError, catching_interrupt
 from spectralz.methods import Exact, MeanField
@@ -21,6 +20,7 @@ from spectralz.model import RBM
 from spectralz.model.columns import checked_labels, column_names, places_of_labels
 from spectralz.model.coupling.entries import symmetric
 from spectralz.model.values import LOW, read_cells, spins_of
+from spectralz.parts.mean_field.ascents import ascend_in_time, ascend_together_in_time, bound_of_model, bounds_at
 from spectralz.parts.missing_cells import distinct_rows, missing_cells, neighbors_of
 from spectralz.parts.presolve import presolve
 from spectralz.portfolio.auto import Auto
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
 # Rows are summed over exactly, by methods that may do that, while a row has at most so many states.
 MOST_STATES_OF_ROW = 2**18
-# The least budget of one row, in seconds; all rows together take no longer than so many times the budget.
-LEAST_SHARE, LONGER = 0.05, 1.1
+# The least budget of one row, in seconds; once the budget is spent, mean field of all other rows gets so much of it.
+LEAST_SHARE, LATE_SHARE = 0.05, 0.1
+# A field that no couplings overcome.
+HOLDING = 1e300
 
 
 def columns_of(X: Any, model: Any, by: Columns = "labels") -> IntArray | None:
@@ -162,38 +164,76 @@ def _summed(model: Model, groups: MissingCells) -> tuple[FloatArray, FloatArray]
 
 
 def _with_hard(rows: Rows, model: Model, states: SpinArray, hard: IntArray, method: Method, cells: bool) -> Rows:
-    """Fill in the rows that need a method; once time is up the rest comes from mean field, and is not trusted."""
+    """Fill in the rows that need a method; once time is up the rest comes from mean field, and is not trusted.
+
+    Mean field takes no constraints; rows of models that have any go to the method, whatever the time.
+    """
     shared = with_part(method, len(hard))
-    quick = shared if model.constraints else MeanField()
     budget = method.budget if isinstance(method, Auto) and method.work is None else None
-    end = math.inf if budget is None else clock.now() + LONGER * budget
-    has_errors, trusted, is_exact, interrupted = True, True, True, False
-    for k, r in enumerate(hard.tolist()):
-        report("rows with missing cells", k / len(hard))
-        known = np.flatnonzero(states[r])
-        free = model._given(known, states[r, known].astype(np.float64)).simplest()
-        found: Any = None
-        is_late = clock.now() > end
-        with catching_interrupt() as interrupt:
-            found = _asked(free, quick if interrupted or is_late else shared, cells)
-        if found is None:
-            found = _asked(free, quick, cells)
-        estimate = found.estimate if cells else found
-        exact = estimate.kind is Kind.EXACT
-        rows.log_weight[r] = estimate.log_z
+    deadline, done = Deadline() if budget is None else Deadline.after(budget), 0
+    with catching_interrupt() as interrupt:
+        for k, r in enumerate(hard.tolist()):
+            report("rows with missing cells", k / len(hard))
+            if rows.interrupted or not deadline.left:
+                break
+            rows, done = _filled(rows, model, states, r, shared, cells), k + 1
+    late = hard[done:]
+    if model.constraints:
+        for r in late.tolist():
+            rows = _filled(rows, model, states, r, shared, cells)
+    elif len(late):
+        _by_mean_field(rows, model, states, late, Deadline.after(LATE_SHARE * (BUDGET if budget is None else budget)))
+        rows = replace(rows, error=None, is_exact=False)
+    interrupted = rows.interrupted or interrupt.happened
+    return replace(rows, trusted=rows.trusted and not interrupted and not len(late), interrupted=interrupted)
+
+
+def _filled(rows: Rows, model: Model, states: SpinArray, r: int, method: Method, cells: bool) -> Rows:
+    """Return the rows with one more, by a method."""
+    known = np.flatnonzero(states[r])
+    found = _asked(model._given(known, states[r, known].astype(np.float64)).simplest(), method, cells)
+    estimate = found.estimate if cells else found
+    exact = estimate.kind is Kind.EXACT
+    rows.log_weight[r] = estimate.log_z
+    if cells:
+        rows.up[r, states[r] == 0] = found.probability[:, 1]
+    if not exact and found.std_error is not None and rows.error is not None:
         if cells:
-            rows.up[r, states[r] == 0] = found.probability[:, 1]
-        if not exact and found.std_error is not None and rows.error is not None:
-            if cells:
-                rows.error[r, states[r] == 0] = found.std_error / 2.0
-            else:
-                rows.error[r] = found.std_error
-        has_errors &= exact or found.std_error is not None
-        trusted &= estimate.trusted and not interrupted and not is_late
-        is_exact &= exact
-        interrupted |= interrupt.happened or estimate.interrupted
-    error = rows.error if has_errors else None
-    return replace(rows, error=error, trusted=trusted and not interrupted, is_exact=is_exact, interrupted=interrupted)
+            rows.error[r, states[r] == 0] = found.std_error / 2.0
+        else:
+            rows.error[r] = found.std_error
+    return replace(
+        rows,
+        error=rows.error if exact or found.std_error is not None else None,
+        trusted=rows.trusted and estimate.trusted,
+        is_exact=rows.is_exact and exact,
+        interrupted=rows.interrupted or estimate.interrupted,
+    )
+
+
+def _by_mean_field(rows: Rows, model: Model, states: SpinArray, late: IntArray, deadline: Deadline) -> None:
+    """Fill in rows by mean field, one sweep each at least; huge fields hold the spins that are known."""
+    couplings, limits = model.storage.for_kernels(), MeanField()
+    h = np.ascontiguousarray(HOLDING * states[late].T)
+    theta = np.where(h == 0.0, model.field[:, None], h)
+    with deadline.in_force():
+        if couplings.is_dense and not model.higher.number:
+            J = couplings.data.reshape(model.n, model.n)
+            ascend_together_in_time(h, theta, J, limits.max_iter, limits.tol, lambda _: None)
+            rows.log_weight[late] = bounds_at(h, model.field, couplings)[0] + model.constant
+        else:
+            for k, r in enumerate(late.tolist()):
+                of_row = np.ascontiguousarray(h[:, k])
+                ascend_in_time(
+                    of_row,
+                    np.ascontiguousarray(theta[:, k]),
+                    couplings,
+                    limits.max_iter if deadline.left else 1,
+                    limits.tol,
+                    higher=model.higher,
+                )
+                rows.log_weight[r], h[:, k] = bound_of_model(model, couplings, of_row)[0], of_row
+    rows.up[late] = np.where(states[late] == 0, (np.tanh(h.T) + 1.0) / 2.0, rows.up[late])
 
 
 def _asked(model: Model, method: Method, cells: bool) -> Any:

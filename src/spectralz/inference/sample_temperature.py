@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.deadline import BUDGET
+from spectralz._support.deadline import BUDGET, Deadline, checked_budget
 from spectralz._support.options import check_choice, checked_count
 from spectralz._support.progress import report
 from spectralz.errors import InaccurateWarning, ModelError, OptionError, catching_interrupt, showing_interrupts
@@ -30,6 +30,7 @@ from spectralz.model import Polynomial
 from spectralz.model.values import checked_weights
 from spectralz.result import Kind, Status, Temperature
 from spectralz.result.temperature import energy_curve
+from spectralz.sampling.sweeps import seconds_of_sweeps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,8 @@ TINY_STEP, MOST_STEPS = 1e-9, 20
 # Energies that differ by less than this share of their size are the same.
 SAME_ENERGY = 1e-12
 LARGEST_PSEUDO, MOST_NEWTON_STEPS = 1e6, 200
+# The least budget of a curve; and the sweeps that take as long as a point of it, means over its states included.
+LEAST_SECONDS, SWEEPS_OF_POINT = 1e-3, 4
 
 
 class Samples(NamedTuple):
@@ -117,6 +120,7 @@ class _Curve:
     method: str
     seed: int
     options: dict[str, Any]
+    deadline: Deadline
 
     @cached_property
     def zero(self) -> Points:
@@ -148,7 +152,7 @@ class _Curve:
                 np.sort(np.abs(betas)),
                 self.method,
                 seed=self.seed,
-                **_with_share(self.options, share),
+                **self._with_share(share),
             )
         beta = found.beta
         order = slice(None, None, 1 if sign > 0.0 else -1)
@@ -162,6 +166,12 @@ class _Curve:
             found.method,
             found.kind is Kind.EXACT,
         )
+
+    def _with_share(self, share: float) -> dict[str, Any]:
+        options = _with_share(self.options, share)
+        if options.get("budget") is None:
+            return options
+        return {**options, "budget": max(min(options["budget"], self.deadline.left), LEAST_SECONDS)}
 
 
 def _with_share(options: dict[str, Any], share: float) -> dict[str, Any]:
@@ -260,7 +270,7 @@ def temperature(
         raise OptionError("temperature takes models without constraints; compare log_prob at several scales")
     drawn = _samples(samples, model, whole, values, weights, columns)
     passed = clock.stopwatch()
-    curve = _Curve(whole, "auto" if method == PSEUDO else method, number, options)
+    curve = _Curve(whole, "auto" if method == PSEUDO else method, number, options, _deadline_of(options))
     with showing_interrupts():
         result = _limit(drawn, curve) or _finite(drawn, curve, method)
     return replace(result, **passed())
@@ -339,6 +349,12 @@ def _excess(drawn: Samples, curve: _Curve, sign: float) -> FloatArray:
     return np.array([sign * found.beta, np.maximum(log_count - log_count[-1], 0.0)])
 
 
+def _deadline_of(options: dict[str, Any]) -> Deadline:
+    """Return when to begin nothing new; by work each curve counts its own share."""
+    budget, work = checked_budget(options.get("budget"), options.get("work"))
+    return Deadline() if work is not None else Deadline.after(BUDGET if budget is None else budget)
+
+
 def _limits(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in _with_share(options, 0.2).items() if name != "exclude"}
 
@@ -348,6 +364,9 @@ def _finite(drawn: Samples, curve: _Curve, method: str) -> Temperature:
     quick = _by_pseudo(drawn, curve)
     if method == PSEUDO:
         return quick
+    if method == "auto" and seconds_of_sweeps(curve.model, SWEEPS_OF_POINT * len(CLOSE)) > curve.deadline.left:
+        words = f"{quick.status}; there is no time for mean energies: give a larger budget"
+        return replace(quick, status=Status(words, converged=quick.status.converged))
     found = _by_likelihood(drawn, curve, quick)
     if method == "auto" and not found.trusted and not found.interrupted and quick.trusted:
         words = f"{quick.status}, since mean energies are not to be trusted here ({found.status})"
@@ -391,7 +410,7 @@ def _closer(drawn: Samples, curve: _Curve, guess: float, width: float) -> Iterat
     points = curve.zero.joined(curve.at(guess + width * CLOSE, 0.5))
     yield points
     for _ in range(MOST_ROUNDS):
-        if _where(points, drawn.mean)[1] or guess == 0.0:
+        if _where(points, drawn.mean)[1] or guess == 0.0 or not curve.deadline.left:
             break
         end = float(points.beta[-1] if drawn.mean < points.energy[-1] else points.beta[0])
         points = points.joined(curve.at(end * WIDE, 0.05))
@@ -400,14 +419,14 @@ def _closer(drawn: Samples, curve: _Curve, guess: float, width: float) -> Iterat
     if not is_found:
         return
     error = _error(drawn, points, beta)
-    if not points.beta[0] + NEAR * error < beta < points.beta[-1] - NEAR * error:
+    if not points.beta[0] + NEAR * error < beta < points.beta[-1] - NEAR * error and curve.deadline.left:
         points = points.joined(curve.at(beta + error * CLOSE, 0.4))
         yield points
     for _ in range(MOST_STEPS if points.is_exact else 0):
         beta, last = _where(points, drawn.mean)[0], beta
         points = points.joined(curve.at(np.array([beta]), 0.1))
         yield points
-        if abs(beta - last) <= TINY_STEP * abs(beta):
+        if abs(beta - last) <= TINY_STEP * abs(beta) or not curve.deadline.left:
             break
 
 

@@ -97,13 +97,13 @@ def _ascend(
 def ascend_together(h: FloatArray, mean: FloatArray, theta: FloatArray, J: FloatArray) -> FloatArray:
     """Sweep once over the spins of several starts, one per column, like :func:`ascend`; return the largest changes.
 
-    Each row of a large matrix is then read once for all of them.
+    ``theta`` has a column for each start, or one for all. Each row of a large matrix is read once for all of them.
     """
     change = np.zeros(h.shape[1])
     for begin in range(0, len(h), SPINS_TOGETHER):
         block = slice(begin, min(begin + SPINS_TOGETHER, len(h)))
         field = J[block] @ mean
-        field += theta[block, None]
+        field += theta[block]
         _ascend_block(h[block], mean[block], field, np.ascontiguousarray(J[block, block]), change)
     return change
 

@@ -15,12 +15,13 @@ from spectralz._support.devices import device_option
 from spectralz._support.options import checked_bytes, count, names, option, or_none, positive, threads_option
 from spectralz._support.progress import without_history
 from spectralz._support.threads import using_threads
-from spectralz.errors import OptionError, TooLargeError
+from spectralz.errors import OptionError, TooLargeError, warn_inaccurate
 from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
 from spectralz.model import Ising, Polynomial
+from spectralz.parts.mean_field.ascents import states_by_mean_field
 from spectralz.portfolio import policy, schedule
 from spectralz.portfolio.answers import Problem
 from spectralz.portfolio.components import added, joined, parts_of
@@ -37,7 +38,7 @@ from spectralz.sampling.long_runs import long_run, refuse_parts
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.population import VARIANCE
 from spectralz.sampling.spread import crew_for
-from spectralz.sampling.sweeps import seconds_per_state, seconds_per_sweep
+from spectralz.sampling.sweeps import LEAST_POINTS, seconds_of_sweeps, seconds_per_state, seconds_per_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -278,6 +279,9 @@ class Auto(Method):
         if "annealing" in self.exclude:
             raise OptionError("no method is left to draw states by; exclude less of exact, quadrature and annealing")
         with limits.deadline.in_force():
+            if seconds_of_sweeps(model, SWEEPS * LEAST_POINTS) > limits.deadline.left:
+                warn_inaccurate("the states come from mean field: there is no time to sweep them; give a larger budget")
+                return states_by_mean_field(model, size, rng)
             return _annealing(model, self.max_memory, limits.deadline)._sample(model, size, rng)
 
 

@@ -28,9 +28,13 @@ def exact_deadline(budget: float) -> Deadline:
 
 
 def is_affordable(plan: ExactPlan, deadline: Deadline, *, with_means: bool) -> bool:
-    """Return whether a plan can be carried out in time; one that takes half a second always is."""
-    if operations_of_plan(plan, with_means=with_means) <= policy.CHEAP_OPERATIONS:
-        return True
+    """Return whether a plan can be carried out in time; up to half a second later one that takes as long is, too.
+
+    So a single one always is, and those of many components are not.
+    """
+    cheap = policy.CHEAP_OPERATIONS
+    if operations_of_plan(plan, with_means=with_means) <= cheap:
+        return clock.now() <= deadline.end + cheap / clock.OPERATIONS_PER_SECOND
     return _seconds_of(plan, with_means=with_means) <= deadline.left
 
 

@@ -32,8 +32,8 @@ NEXT_ROUND_SHARE = 0.7
 # Annealing gets at least this share of the budget.
 LEAST_FOR_ANNEALING = 0.3
 MOST_GROWTH = 1e6
-# Dense models beyond this size are not annealed if the predicted time of the fewest states is this many times too long.
-LARGE_DENSE, HOPELESS_TIMES = 8000, 3.0
+# Large dense models are not annealed if the predicted time of the fewest states is this many times too long.
+HOPELESS_TIMES = 3.0
 # The length of the path is surveyed if the predicted time is at most this share of what is left; it may take this many
 # times as long.
 SURVEY_SHARE, SURVEY_TIMES = 0.25, 2.0

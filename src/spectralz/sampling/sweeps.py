@@ -171,6 +171,8 @@ LENGTH_PER_ROOT = 0.8
 # No step is longer than one over this, however even the weights of few states look: a collective mode has hardly any
 # energy at high temperature, and weights of infinite variance at low temperature.
 LEAST_POINTS = 16
+# Models of more spins than this are large; the time of dense ones is predicted from that of so many of their spins.
+LARGE_DENSE, LARGE_SPARSE, PART_OF_DENSE = 2000, 20_000, 1000
 # States of a survey, and its sweeps at each point.
 STATES, SURVEY_SWEEPS = 64, 2
 # Steps of a survey change log-weights by this much, or by this share of the root of the number of spins, and grow at
@@ -300,6 +302,26 @@ def seconds_per_sweep(path: Path, sweeps: int = 1, parallel: Parallel = one_afte
     """Return the time of a sweep over one state, as measured with as many states as are swept together."""
     together = path.engine.together
     return seconds_per_point(path, together, sweeps, parallel) / (together * sweeps)
+
+
+def seconds_of_sweeps(model: Model, count: int) -> float:
+    """Predict the time of some sweeps over the fewest states of a large model on a CPU; 0 for other models.
+
+    Where even timing a sweep takes long, in dense models, a part of the spins is timed.
+    """
+    from spectralz.sampling.path import from_coins
+    from spectralz.sampling.spread import crew_for
+
+    is_dense = model.storage.for_kernels().is_dense and not model.higher.number
+    if model.n <= (LARGE_DENSE if is_dense else LARGE_SPARSE):
+        return 0.0
+    path = from_coins(model)
+    if path.device is not None:
+        return 0.0
+    path = from_coins(model.submodel(np.arange(PART_OF_DENSE))) if is_dense else path
+    with crew_for(path) as crew:
+        one = seconds_per_sweep(path, parallel=crew.parallel)
+    return path.engine.together * count * one * ((model.n / path.n) ** 2 if is_dense else 1.0)
 
 
 def seconds_per_state(path: Path, step: float, one: float) -> float:

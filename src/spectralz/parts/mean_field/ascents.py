@@ -16,6 +16,8 @@ from spectralz.kernels.terms import NO_TERMS, SpinTerms, Terms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from spectralz.model import FloatArray, Ising, Model
 
 # Between two looks at the clock at least one sweep is made, at most this many, and no more than read this many entries
@@ -27,6 +29,9 @@ DEVICE_PIECES, DEVICE_TOLERANCE = 10, 1e-8
 # over single spins at each, and the size of random moves of the means before. Without these moves, zero stays zero
 # where there are no fields.
 BETAS, SWEEPS_PER_BETA, NOISE = (0.2, 0.4, 0.6, 0.8), 20, 0.03
+
+# States by mean field come from so many starts, each of them swept so often.
+MOST_STARTS, SWEEPS_TO_DRAW = 64, 10
 
 
 def ascend_in_time(
@@ -81,20 +86,37 @@ def annealed_fields(
 def ascend_together_in_time(
     h: FloatArray, theta: FloatArray, J: FloatArray, max_iter: int, tol: float, tell: Callable[[int], None]
 ) -> None:
-    """Climb the bound from several fields, the columns of ``h``, in place, like :func:`ascend_in_time` from one."""
+    """Climb the bound from several fields, the columns of ``h``, in place, like :func:`ascend_in_time` from one.
+
+    ``theta`` has the fields of the model, or a column of them for each start.
+    """
     from spectralz.kernels.mean_field import ascend_together
 
     n, starts = h.shape
+    fields = np.broadcast_to(theta.reshape(n, -1), h.shape)
     moving = np.arange(starts)
     for sweep in range(max_iter):
         now = np.ascontiguousarray(h[:, moving])
-        change = ascend_together(now, np.tanh(now), theta, J)
+        change = ascend_together(now, np.tanh(now), fields[:, moving], J)
         h[:, moving] = now
         clock.charge(n * len(moving) * (n + costs.MEAN_FIELD_SPIN))
         moving = moving[change > tol]
         tell(sweep + 1)
         if not len(moving) or deadline.is_past():
             break
+
+
+def states_by_mean_field(model: Model, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Return states drawn from independent spins: from the mean fields of as many starts as there is time for."""
+    couplings, means = model.storage.for_kernels(), []
+    for _ in range(min(size, MOST_STARTS)):
+        h = rng.standard_normal(model.n)
+        ascend_in_time(h, model.field, couplings, SWEEPS_TO_DRAW, 1e-3, higher=model.higher)
+        means.append(np.tanh(h))
+        if deadline.is_past():
+            break
+    mean = np.array(means)[np.arange(size) % len(means)] if size else np.empty((0, model.n))
+    return np.where(2.0 * rng.random(mean.shape) - 1.0 < mean, 1, -1).astype(np.int8)
 
 
 def bounds_at(h: FloatArray, theta: FloatArray, couplings: Couplings) -> tuple[FloatArray, FloatArray]:

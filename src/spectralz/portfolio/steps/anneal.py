@@ -17,7 +17,6 @@ import numpy as np
 
 from spectralz._support import clock, costs
 from spectralz._support.deadline import Deadline, current
-from spectralz._support.devices import device_for
 from spectralz._support.progress import report
 from spectralz.methods.annealing import actions_left, begin, judged, keeper, limits_of, outcome_of, states_of
 from spectralz.methods.base import estimated
@@ -29,7 +28,6 @@ from spectralz.portfolio.answers import Answer, too_long
 from spectralz.result import Kind
 from spectralz.sampling.cells import Cells
 from spectralz.sampling.core import ACTIONS, begun, expected_families, look_for_phases
-from spectralz.sampling.engines.dense import dense_operations
 from spectralz.sampling.engines.sparse import CLUSTERED_TOGETHER, move_operations
 from spectralz.sampling.heavy.pool import MOST_STATES, Share, pool_marginals, state_pool
 from spectralz.sampling.path import from_coins, path_to
@@ -45,6 +43,7 @@ from spectralz.sampling.sweeps import (
     bytes_per_state,
     prolonged,
     quench,
+    seconds_of_sweeps,
     seconds_per_point,
     seconds_per_state,
     seconds_per_sweep,
@@ -81,7 +80,7 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
         return
     if answers.is_compressed(problem.tol):
         deadline = deadline.share(policy.CHECK_SHARE)
-    needed = _seconds_of_dense(model)
+    needed = seconds_of_sweeps(model, LEAST_POINTS) if model.storage.for_kernels().is_dense else 0.0
     if needed > policy.HOPELESS_TIMES * deadline.seconds:
         yield answers.without(too_long(FEWEST, needed, deadline.seconds), *methods)
         return
@@ -145,13 +144,6 @@ def _by_populations(
 def _states_in_memory(problem: Problem, path: Path) -> float:
     """Return how many states of a population fit into the memory, with all that is made of them."""
     return problem.max_memory / (2.0 * (bytes_per_state(path) + 3 * path.n))
-
-
-def _seconds_of_dense(model: Model) -> float:
-    """Return the time of the fewest states of a large dense model on a CPU, where even timing a sweep takes long."""
-    if model.n <= policy.LARGE_DENSE or not model.storage.for_kernels().is_dense or device_for(model.n) is not None:
-        return 0.0
-    return policy.STATES_TOGETHER * LEAST_POINTS * dense_operations(model.n) / clock.OPERATIONS_PER_SECOND
 
 
 def _with_annealing(problem: Problem, work: Work, answers: Answers, seconds: float) -> Answers:

@@ -33,7 +33,7 @@ from spectralz.sampling.path import from_coins
 from spectralz.sampling.phases_found import FEWEST_HELD, LEFT, NO_TIME, Missing, Search, are_alike, search
 from spectralz.sampling.population import FEWEST_POINTS, joined, layout_of, visit
 from spectralz.sampling.spread import spread_runs
-from spectralz.sampling.sweeps import operations, seconds_per_sweep
+from spectralz.sampling.sweeps import operations, seconds_of_sweeps, seconds_per_sweep
 from spectralz.sampling.symmetries import images_of
 
 if TYPE_CHECKING:
@@ -161,11 +161,12 @@ class Cooling:
         return cell if stays(self.pilots[r][k], self.cells[k], cell, LEFT) else None
 
 
-def cooled(model: Model, betas: FloatArray, crew: Crew, limits: Limits, rng: np.random.Generator) -> Cooling:
-    """Take populations through the temperatures ``betas``, which rise and are above 0."""
-    coldest = model.scaled(float(betas[-1]))
-    path, work = from_coins(coldest), Work(coldest, crew, rng, limits)
-    one = path.engine.together * seconds_per_sweep(path, parallel=crew.parallel)
+def cooled(
+    model: Model, betas: FloatArray, path: Path, crew: Crew, limits: Limits, rng: np.random.Generator
+) -> Cooling:
+    """Take populations through the temperatures ``betas``, which rise and are above 0, on the path to the coldest."""
+    work = Work(path.model, crew, rng, limits)
+    one = seconds_of_sweeps(path.model, 1) or path.engine.together * seconds_per_sweep(path, parallel=crew.parallel)
     passed = SHARE_OF_FEWEST * limits.deadline.left / max(one, LEAST_PACE)
     if passed < 2 * FEWEST_POINTS:  # there is no time for pilots
         points = np.linspace(0.0, 1.0, max(int(passed), 2))
