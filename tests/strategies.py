@@ -41,3 +41,18 @@ def low_rank_models(draw: st.DrawFn, max_spins: int = 9, max_rank: int = 2) -> s
     if rank and draw(st.booleans()):
         return sz.Ising.from_factors(field, values, vectors, diagonal, offset)
     return sz.Ising(field, (values[:, None] * vectors).T @ vectors, offset)
+
+
+@st.composite
+def planar_models(draw: st.DrawFn, max_spins: int = 9, scales: tuple[float, ...] = (0.0, 1e-3, 1.0, 10.0)) -> sz.Ising:
+    """Draw a planar model without fields: each spin is joined to up to two that are joined already."""
+    n = draw(st.integers(0, max_spins))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    scale = draw(st.sampled_from(scales))
+    edges = [(0, 1)] if n > 1 else []
+    for new in range(2, n):
+        one, two = edges[rng.integers(len(edges))]
+        edges += [(one, new), (two, new)][: rng.integers(1, 3)]
+    kept = [edge for edge in edges if rng.random() < 0.9]
+    J = rng.uniform(-scale, scale, len(kept))
+    return sz.Ising.from_edges(n, kept, J, offset=draw(st.sampled_from([0.0, -3.25])))

@@ -54,6 +54,7 @@ from .methods import (
     MeanField as MeanField,
     Method as Method,
     MiniBucket as MiniBucket,
+    Planar as Planar,
     Quadrature as Quadrature,
     SDPBound as SDPBound,
     Spectral as Spectral,

@@ -20,6 +20,7 @@ METHODS: Mapping[str, type[methods.Method]] = {
         methods.Exact,
         methods.Quadrature,
         methods.LowRank,
+        methods.Planar,
         methods.MatrixProduct,
         methods.Annealing,
         methods.States,

@@ -362,7 +362,7 @@ def test_methods_can_be_left_out():
     model = sz.generators.grid(6, 1.0, seed=0)
     assert sz.thermodynamics(model, [0.5], exclude=["exact"], budget=5).method == "mps"
     with pytest.raises(OptionError, match="leaves no method"):
-        sz.thermodynamics(model, [0.5], exclude=["exact", "quadrature", "mps", "annealing"])
+        sz.thermodynamics(model, [0.5], exclude=["exact", "quadrature", "planar", "mps", "annealing"])
     with pytest.raises(OptionError, match="exclude"):
         sz.thermodynamics(model, [0.5], exclude=["ep"])
 

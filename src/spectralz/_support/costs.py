@@ -51,6 +51,8 @@ SUBGRAPH_ENTRY, SUBGRAPH_COUPLING = 25.0, 10.0
 
 # Per term of an exact sum: for log Z, and for marginals.
 EXACT_TERM, EXACT_MEANS_TERM = 5.0, 30.0
+# A planar graph per spin, to draw it and to order its faces; and its sums per n^1.5: for log Z, and with means.
+PLANAR_SPIN, PLANAR_SUM = 2e5, (500.0, 3000.0)
 # Per node of a quadrature: for each spin, and with means for each pair; if all directions are positive, and if not.
 NODE_SPIN, NODE_PAIR = (15.0, 80.0), (0.3, 3.5)
 # In nanoseconds: the search for an order per spin squared, a table entry, a try of an annealed order, and its words.

@@ -29,6 +29,7 @@ from spectralz.inference.moments import (
     quantities,
     with_what_is_certain,
 )
+from spectralz.inference.planar_curves import are_trusted, planar_rows
 from spectralz.methods import MatrixProduct
 from spectralz.methods.annealing import limits_of
 from spectralz.parts.compressed.contraction import Compressed
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from spectralz.inference.all_states import Pairs
     from spectralz.model import FloatArray, Ising, Model
     from spectralz.parts.compressed.frontier import FrontierPlan
+    from spectralz.parts.planar.graph import PlanarGraph
 
 
 # Steps beside beta for the slope of the energy.
@@ -325,6 +327,29 @@ def _contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, 
     return Found(pairs, trusted, ("mps",) * len(betas), {"mps": words}, betas, is_interrupted)
 
 
+def by_planar(graph: PlanarGraph | None) -> Way:
+    """Return the way that sums over all states of a planar model; its graph is drawn if that is not done yet."""
+
+    def way(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
+        del deadline, seed, is_last  # it always takes the time it needs
+        return _planar(model, betas, graph)
+
+    return way
+
+
+def _planar(model: Ising, betas: FloatArray, graph: PlanarGraph | None) -> Found:
+    rows, is_interrupted = planar_rows(model, betas, graph)
+    empty = [(math.nan, math.nan)] * len(KNOWN)
+    trusted = np.array([*are_trusted(rows), *[False] * (len(betas) - len(rows))])
+    values, errors = np.array([*rows, *[empty] * (len(betas) - len(rows))]).transpose(2, 1, 0)
+    values, errors = with_what_is_certain(model.n, values, errors)
+    words = f"{np.count_nonzero(trusted)} temperatures by sums over all states of a planar graph"
+    if not trusted[: len(rows)].all():
+        words += f"; from beta = {betas[int(np.argmin(trusted))]:.3g} on rounding leaves too few digits"
+    pairs = dict(zip(KNOWN, zip(values, errors, strict=True), strict=True))
+    return Found(pairs, trusted, ("planar",) * len(betas), {"planar": words}, betas, is_interrupted)
+
+
 def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
     """Take populations through all temperatures, and judge log Z at each as that of any populations."""
     del is_last  # it always answers
@@ -373,5 +398,5 @@ def as_fields(quantities: Pairs) -> dict[str, Any]:
 
 
 # Ways that take pairs of spins only.
-PAIRWISE_WAYS = ("mps",)
-WAYS: dict[str, Way] = {"mps": _contracted, "annealing": _annealed}
+PAIRWISE_WAYS = ("planar", "mps")
+WAYS: dict[str, Way] = {"planar": by_planar(None), "mps": _contracted, "annealing": _annealed}

@@ -22,15 +22,17 @@ from spectralz.inference.estimated_curves import (
     PAIRWISE_WAYS,
     WAYS,
     as_fields,
+    by_planar,
     first_of,
     stacked,
     with_infinite_temperature,
 )
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.moments import KNOWN, STENCIL, quantities, sums_of, with_what_is_certain
+from spectralz.inference.planar_curves import graph_of
 from spectralz.methods import Exact, Method, Quadrature
 from spectralz.methods.base import has_few_pairs
-from spectralz.model import Polynomial
+from spectralz.model import Ising, Polynomial
 from spectralz.portfolio import policy
 from spectralz.portfolio.exact_costs import is_affordable, quadrature_in_time
 from spectralz.registry import REMOVED_METHODS
@@ -43,9 +45,10 @@ if TYPE_CHECKING:
 
     from spectralz.inference.all_states import Pairs
     from spectralz.inference.estimated_curves import Way
-    from spectralz.model import RBM, FloatArray, Ising, Model
+    from spectralz.model import RBM, FloatArray, Model
+    from spectralz.parts.planar.graph import PlanarGraph
 
-METHODS = ("auto", "exact", "quadrature", "mps", "annealing")
+METHODS = ("auto", "exact", "quadrature", "planar", "mps", "annealing")
 # The first of what exact methods give is exact where rounding leaves digits; the heat capacity has its own error.
 DIGITS = 3
 # Steps this long beside beta, for the heat capacity, lose about as many digits by rounding as by their length.
@@ -79,8 +82,9 @@ def thermodynamics(
        C = \beta^2 \frac{d^2 \log Z}{d \beta^2}.
 
     The answer is exact if the treewidth is small or the rank is low. Otherwise each temperature has the first of these
-    that is trusted there: contractions of compressed tables (``mps``), where the frontier is small; annealing runs that
-    pass through all temperatures. Ctrl-C returns the temperatures so far, with ``interrupted`` set.
+    that is trusted there: sums over planar graphs (``planar``); contractions of compressed tables (``mps``), where the
+    frontier is small; annealing runs that pass through all temperatures. Ctrl-C returns the temperatures so far, with
+    ``interrupted`` set.
 
     Parameters
     ----------
@@ -90,7 +94,7 @@ def thermodynamics(
         Inverse temperatures, 0 or more. At beta the log-weights of the model are multiplied by beta, so that
         beta = 1 is the model itself.
     method
-        ``"exact"``, ``"quadrature"``, ``"mps"``, ``"annealing"``, or ``"auto"``.
+        ``"exact"``, ``"quadrature"``, ``"planar"``, ``"mps"``, ``"annealing"``, or ``"auto"``.
     given
         Evidence, as in :func:`log_z`.
     budget
@@ -149,7 +153,11 @@ def thermodynamics(
     free = ModelWithEvidence.checked(model, given).given
     passed = clock.stopwatch()
     with showing_interrupts(), using_threads(limit), budgeted(*limits) as deadline:
-        solver = None if method in WAYS else _exact_method(free, at, method, left_out, deadline)
+        graph = None
+        if method == "auto" and "planar" not in left_out and isinstance(free, Ising):
+            graph = graph_of(free, at, deadline, against_exact="exact" not in left_out)
+        is_exact = method not in WAYS and graph is None
+        solver = _exact_method(free, at, method, left_out, deadline) if is_exact else None
         if isinstance(solver, Method):
             curves = _exact(free, at, solver)
         elif solver is not None:
@@ -159,7 +167,8 @@ def thermodynamics(
                 raise OptionError(f"{method!r} takes pairs of spins only; curves of this model are made by annealing")
             left_out = (*left_out, *PAIRWISE_WAYS) if free.higher.number else left_out
             ways = {name: way for name, way in WAYS.items() if name == method or name not in left_out}
-            curves = _estimated(free, at, {method: WAYS[method]} if method in WAYS else ways, deadline, seed)
+            ways = {method: WAYS[method]} if method in WAYS else _with_graph(ways, graph)
+            curves = _estimated(free, at, ways, deadline, seed)
     if curves.get("between") is None:  # then other temperatures are computed as these were
         options: dict[str, Any] = {"budget": budget, "work": work, "seed": seed, "threads": threads, "exclude": exclude}
         curves["between"] = partial(thermodynamics, free, method=method, **options)
@@ -304,6 +313,12 @@ def _checked_betas(betas: Any) -> FloatArray:
     if bad.any():
         raise OptionError(f"betas has {at[bad][0]:g}; inverse temperatures are numbers from 0 on")
     return at
+
+
+def _with_graph(ways: Mapping[str, Way], graph: PlanarGraph | None) -> dict[str, Way]:
+    """Return the ways that ``auto`` takes: planar ones with the graph that is drawn, or without if there is none."""
+    others = {name: way for name, way in ways.items() if name != "planar"}
+    return others if graph is None else {"planar": by_planar(graph), **others}
 
 
 def _exact_method(

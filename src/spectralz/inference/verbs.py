@@ -105,8 +105,8 @@ def log_z(
         Seed of all random choices. Taken by ``auto``, ``mps``, ``annealing``, ``states``, ``ep``,
         ``mf``, ``wmbe``, ``sdp``.
     max_memory : int or str, default "4 GiB"
-        Most memory for tables and populations, in bytes or like ``"512 MiB"``. Taken by ``auto``, ``exact``, ``mps``,
-        ``annealing``, ``spectral``, ``mbe``, ``wmbe``.
+        Most memory for tables and populations, in bytes or like ``"512 MiB"``. Taken by ``auto``, ``exact``,
+        ``planar``, ``mps``, ``annealing``, ``spectral``, ``mbe``, ``wmbe``.
     threads : int, default None
         Most threads to use; by default all cores that the process may use. Taken by ``auto``, ``exact``, ``annealing``,
         ``states``, ``spectral``, ``ep``, ``wmbe``, ``trw``, ``sdp``, ``convex_mf``.

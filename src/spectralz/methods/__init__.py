@@ -14,6 +14,7 @@ from spectralz.methods.low_rank import LowRank
 from spectralz.methods.matrix_product import MatrixProduct
 from spectralz.methods.mean_field import MeanField
 from spectralz.methods.mini_bucket import MiniBucket
+from spectralz.methods.planar import Planar
 from spectralz.methods.quadrature import Quadrature
 from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.spectral import Spectral
@@ -35,6 +36,7 @@ __all__ = [
     "MeanField",
     "Method",
     "MiniBucket",
+    "Planar",
     "Quadrature",
     "SDPBound",
     "Spectral",

@@ -15,10 +15,11 @@ from spectralz._support.devices import device_option
 from spectralz._support.options import checked_bytes, count, names, option, or_none, positive, threads_option
 from spectralz._support.progress import without_history
 from spectralz._support.threads import using_threads
-from spectralz.errors import OptionError, TooLargeError, warn_inaccurate
+from spectralz.errors import ModelError, OptionError, TooLargeError, warn_inaccurate
 from spectralz.methods.annealing import Annealing
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.methods.exact import Exact
+from spectralz.methods.planar import Planar
 from spectralz.methods.quadrature import Quadrature
 from spectralz.model import Ising, Polynomial
 from spectralz.parts.mean_field.ascents import states_by_mean_field
@@ -26,9 +27,11 @@ from spectralz.portfolio import policy, schedule
 from spectralz.portfolio.answers import Problem
 from spectralz.portfolio.components import added, joined, parts_of
 from spectralz.portfolio.exact_costs import (
+    drawn_if_quicker,
     exact_deadline,
     is_affordable,
     operations_of_plan,
+    operations_of_planar,
     quadrature_in_time,
     refusal_of,
 )
@@ -52,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Method):
-    """Give the best answer within a budget: exact if tractable or of low rank, otherwise estimates that are compared.
+    """Give the best answer within a budget: exact if it is tractable, otherwise estimates that are compared.
 
     If no exact method is feasible, ``ep`` or ``bp``, ``annealing`` and ``states`` run as far as the budget allows,
     together with the methods that prove bounds. Among the methods that trust themselves and are consistent with the
@@ -131,7 +134,7 @@ class Auto(Method):
         """Return the method, with its options, that would run on ``model``: an exact one, or this one itself."""
         with budgeted(self.budget, self.work) as deadline:
             limits = self._limits(deadline, with_means=False)
-            exact = self._exact(model, self._plan(model, limits)[0], limits)
+            exact = self._planar(model, limits) or self._exact(model, self._plan(model, limits)[0], limits)
         return self if exact is None else exact[0]
 
     def _solve(self, model: Model) -> Outcome:
@@ -163,6 +166,13 @@ class Auto(Method):
         """Answer exactly if there is time, otherwise by the schedule; a model of several components part by part."""
         if long_run().earlier is not None:
             return self._estimate(model, "", limits)
+        planar = self._planar(model, limits)
+        if planar is not None:
+            with suppress(ModelError, TooLargeError):  # distant pairs are wanted, or couplings are too large
+                answer = planar[1]()
+                clock.charge(operations_of_planar(model.n, with_means=limits.with_means))
+                if _outcome_of(answer).is_trusted:
+                    return _with_outcome(answer, replace(_outcome_of(answer), method=planar[0]))
         plan, refusal = self._plan(model, limits)
         parts = parts_of(model) if plan is None else []
         if parts:
@@ -179,6 +189,18 @@ class Auto(Method):
             except TooLargeError as error:  # quadrature, whose grid may be too large although the rank is low
                 refusal = str(error) if limits.with_means else refusal
         return self._estimate(model, refusal, limits)
+
+    def _planar(self, model: Model, limits: _Limits) -> tuple[Method, Callable[[], Outcome | MarginalOutcome]] | None:
+        """Return planar, and how to run it, if that is possible and predicted to be quicker than exact."""
+        if "planar" in self.exclude or not isinstance(model, Ising):
+            return None
+        against_exact = "exact" not in self.exclude
+        graph = drawn_if_quicker(model, limits.of_exact, with_means=limits.with_means, against_exact=against_exact)
+        if graph is None:
+            return None
+        planar = Planar(max_memory=self.max_memory)
+        solve = planar.solve_marginals_of_graph if limits.with_means else planar.solve_graph
+        return planar, lambda: solve(model, graph)
 
     def _plan(self, model: Model, limits: _Limits) -> tuple[ExactPlan | None, str]:
         """Return the plan of exact, or None; and the reason if it could run but would take too long."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +16,14 @@ from spectralz.methods.exact import Exact
 from spectralz.methods.quadrature import Quadrature
 from spectralz.model import Ising, Polynomial
 from spectralz.parts.low_rank.decomposition import decompose
+from spectralz.parts.planar.graph import has_few_edges, planar_graph
 from spectralz.portfolio import policy
 
 if TYPE_CHECKING:
     from spectralz.methods.exact import ExactPlan
     from spectralz.model import Model
     from spectralz.parts.low_rank.decomposition import Decomposition
+    from spectralz.parts.planar.graph import PlanarGraph
 
 
 def exact_deadline(budget: float) -> Deadline:
@@ -75,6 +79,36 @@ def most_nodes(form: Decomposition, n: int, deadline: Deadline, *, with_means: b
 def operations_of_plan(plan: ExactPlan, *, with_means: bool) -> float:
     """Return the operations of a plan."""
     return costs.EXACT_MEANS_TERM * float(plan.terms) if with_means else costs.EXACT_TERM * plan.effort
+
+
+def operations_of_planar(n: int, *, with_means: bool, times: int = 1) -> float:
+    """Return the operations to draw a planar graph and to sum over it so many times."""
+    return costs.PLANAR_SPIN * n + times * costs.PLANAR_SUM[with_means] * n * math.sqrt(n)
+
+
+def drawn_if_quicker(
+    model: Model, deadline: Deadline, *, with_means: bool, against_exact: bool = True, times: int = 1
+) -> PlanarGraph | None:
+    """Return the graph of a planar model, if sums over it are in time and predicted to be quicker than elimination.
+
+    A simple order of elimination is compared: to look for a better one takes longer than to draw the graph.
+    """
+    if not isinstance(model, Ising) or model.constraints or model.n < policy.FEWEST_PLANAR_SPINS:
+        return None
+    if not has_few_edges(model):
+        return None
+    work = operations_of_planar(model.n, with_means=with_means, times=times)
+    most = max(deadline.left * clock.OPERATIONS_PER_SECOND, policy.CHEAP_OPERATIONS)
+    if work > most or find_spec("networkx") is None:
+        return None
+    if against_exact:
+        plan = Exact(order="min-degree", search=0).plan(model)
+        if plan.refusal is None and times * operations_of_plan(plan, with_means=with_means) <= work:
+            return None
+    try:
+        return planar_graph(model)
+    except ModelError:
+        return None
 
 
 def _seconds_of(plan: ExactPlan, *, with_means: bool) -> float:

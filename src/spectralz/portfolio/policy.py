@@ -106,6 +106,8 @@ RESTARTS = 20
 # computed. The time of others is predicted from a timed run with this many spins.
 EXACT_TIMES = 10.0
 CHEAP_OPERATIONS = 5e8
+# With fewer spins, planar models are for elimination.
+FEWEST_PLANAR_SPINS = 200
 TIMED_EXACT_SPINS = 16
 # The search for an elimination order may take this share of the budget: if an exact answer is wanted where possible,
 # and if bounds only report that it would be possible. They report it if they are farther apart than this.

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from spectralz.portfolio.answers import Conclusion
 
 # Names that may be excluded; bounders have their own names.
-METHODS_TRIED = tuple(dict.fromkeys(["exact", "quadrature", "ep", "bp", "mps", "annealing", "states", *BOUNDERS]))
+METHODS_TRIED = tuple(
+    dict.fromkeys(["exact", "planar", "quadrature", "ep", "bp", "mps", "annealing", "states", *BOUNDERS])
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Planar graphs: their faces, an order to merge these in, and the Pfaffian that sums over all states."""
