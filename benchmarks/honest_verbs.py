@@ -55,7 +55,7 @@ def row(what: str, value: float, error: float | None, truth: float, trusted: boo
 
 
 def of_curves(known: Known, options: dict[str, Any]) -> list[dict[str, Any]]:
-    found = sz.thermodynamics(known.model, BETAS, exclude=["exact", "quadrature"], **options)
+    found = sz.thermodynamics(known.model, BETAS, exclude=["exact", "planar", "quadrature"], **options)
     rows = []
     for k, beta in enumerate(BETAS.tolist()):
         low, here, high = (known.at(beta * (1.0 + step)) for step in (-STEP, 0.0, STEP))
@@ -87,7 +87,7 @@ def of_ratios(known: Known, options: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def of_means(known: Known, options: dict[str, Any]) -> list[dict[str, Any]]:
-    found = sz.marginals(known.model, exclude=["exact", "quadrature"], **options)
+    found = sz.marginals(known.model, exclude=["exact", "planar", "quadrature"], **options)
     truth, trusted = known.means(), found.estimate.trusted
     error = np.full(known.model.n, 1.0) if found.std_error is None else found.std_error
     worst = int(np.argmax(np.abs(found.mean - truth) / np.maximum(error, 1e-8)))
