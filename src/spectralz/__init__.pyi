@@ -15,6 +15,7 @@ from .errors import SpectralzError as SpectralzError
 from .inference import (
     bounds as bounds,
     compare as compare,
+    count as count,
     describe as describe,
     energy as energy,
     entropy as entropy,
@@ -82,6 +83,7 @@ from .result import (
     BoundsRow as BoundsRow,
     Comparison as Comparison,
     ComparisonRow as ComparisonRow,
+    Count as Count,
     Description as Description,
     Estimate as Estimate,
     Fit as Fit,

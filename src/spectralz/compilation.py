@@ -20,8 +20,9 @@ from spectralz._support.options import checked_count
 from spectralz._support.progress import report
 from spectralz._support.threads import available_cores
 from spectralz.errors import InaccurateWarning, SpectralzError
-from spectralz.inference import bounds, log_z, map_state, marginals, sample
+from spectralz.inference import bounds, count, log_z, map_state, marginals, sample
 from spectralz.model import Ising, Model, Polynomial
+from spectralz.model.constraints import Clause, Constraints
 from spectralz.registry import METHODS
 
 if TYPE_CHECKING:
@@ -263,6 +264,8 @@ def _calls(model: Model) -> Iterator[Callable[[], object]]:
     """Yield every call that can be made with a model."""
     yield partial(bounds, model, budget=0.1)
     yield partial(map_state, model)
+    pair = Ising(np.zeros(2))._changed(constraints=Constraints([Clause((0, 1), (1, 1))]))
+    yield partial(count, pair, "elimination")
     yield partial(map_state, model, "search", work=1e7)
     for name, method in METHODS.items():
         for options in SETTINGS.get(name, ({},)):

@@ -55,6 +55,8 @@ EXACT_TERM, EXACT_MEANS_TERM = 5.0, 30.0
 PLANAR_SPIN, PLANAR_SUM = 2e5, (500.0, 3000.0)
 # Per node of a quadrature: for each spin, and with means for each pair; if all directions are positive, and if not.
 NODE_SPIN, NODE_PAIR = (15.0, 80.0), (0.3, 3.5)
+# Per table entry and child of a pass of a count modulo a number.
+RESIDUE_ENTRY = 8.0
 # In nanoseconds: the search for an order per spin squared, a table entry, a try of an annealed order, and its words.
 ORDER_SEARCH_NANOSECONDS, TABLE_ENTRY_NANOSECONDS = 100, 6
 ORDER_TRY_NANOSECONDS, ORDER_WORD_NANOSECONDS = 100, 8

@@ -1,5 +1,6 @@
 """The verbs: questions about a model."""
 
+from spectralz.inference.counting import count
 from spectralz.inference.description import describe
 from spectralz.inference.heaviest import map_state
 from spectralz.inference.prediction import predict
@@ -13,6 +14,7 @@ __all__ = [
     "as_method",
     "bounds",
     "compare",
+    "count",
     "describe",
     "energy",
     "entropy",

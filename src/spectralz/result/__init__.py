@@ -3,6 +3,7 @@
 from spectralz.result.bootstrap import Bootstrap
 from spectralz.result.bounds import Bounds, BoundsRow
 from spectralz.result.comparison import Comparison, ComparisonRow
+from spectralz.result.count import Count
 from spectralz.result.description import Description
 from spectralz.result.estimate import Estimate
 from spectralz.result.fit import Fit
@@ -26,6 +27,7 @@ __all__ = [
     "BoundsRow",
     "Comparison",
     "ComparisonRow",
+    "Count",
     "DataLikelihood",
     "Description",
     "EnergyTest",

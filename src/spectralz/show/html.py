@@ -11,7 +11,7 @@ from spectralz.show import fits, tables, text, thermodynamics
 
 if TYPE_CHECKING:
     from spectralz.model import Model
-    from spectralz.result import Bounds, Comparison, Description, Estimate, Fit, Marginals, Temperature
+    from spectralz.result import Bounds, Comparison, Count, Description, Estimate, Fit, Marginals, Temperature
     from spectralz.show.tables import Table
 
 # The only color is one that is visible on white and on black: notebooks are light or dark.
@@ -56,6 +56,12 @@ def comparison(result: Comparison) -> str:
 def marginals(result: Marginals) -> str:
     """Return the range of the means, and the spins at its ends, as a table."""
     return block_of(tables.marginals(result))
+
+
+def count(result: Count) -> str:
+    """Return a count in words."""
+    first, *rest = text.count(result).splitlines()
+    return _block("<br>".join([f'<b style="overflow-wrap:anywhere">{escape(first)}</b>', *map(escape, rest)]))
 
 
 def description(result: Description) -> str:

@@ -7,15 +7,18 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
 
 from spectralz.result import Kind
+from spectralz.result.count import in_full
 
 if TYPE_CHECKING:
-    from spectralz.result import Interval
+    from spectralz.result import Count, Interval
 
 # Digits of proven bounds; more if the bounds are close together, up to all that a float has.
 DIGITS = 8
 ALL_DIGITS = 17
 # Most digits after the point of a number with an error.
 MOST_DECIMALS = 9
+# A count with a larger error, in decades, is written as a power of ten.
+LARGEST_DECADES = 0.1
 # Outside this range a number is written with an exponent.
 SMALL, LARGE = 1e-5, 1e15
 
@@ -64,6 +67,38 @@ def proven(lower: float | None, upper: float | None, least_digits: int = DIGITS)
     if low and high:
         return f"{low} <= log Z <= {high}"
     return f"log Z >= {low}" if low else f"log Z <= {high}" if high else "no proven bounds"
+
+
+def counted_states(result: Count) -> str:
+    """Return a count as the right side of an equation: in full, or with powers of ten and its error.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> exact = sz.count(sz.Ising([0.0] * 70))
+    >>> counted_states(exact)
+    '= 1180591620717411303424'
+    >>> from dataclasses import replace
+    >>> for error in (0.01, 2.0, None):
+    ...     counted_states(replace(exact, value=None, estimate=replace(exact.estimate, std_error=error)))
+    '≈ (1.181 ± 0.012)e+21'
+    '≈ 10^(21.07 ± 0.87)'
+    '≈ 1.18059e+21'
+    """
+    if result.value is not None:
+        return f"= {in_full(result.value)}"
+    power, error = (
+        None if x is None else x / math.log(10.0) for x in (result.estimate.log_z, result.estimate.std_error)
+    )
+    assert power is not None
+    if not math.isfinite(power):
+        return "≈ 0"
+    if error is not None and error > LARGEST_DECADES:
+        return f"≈ 10^({with_error(power, error)})"
+    exponent = math.floor(power)
+    mantissa = 10.0 ** (power - exponent)
+    digits = f"{mantissa:.6g}" if error is None else f"({with_error(mantissa, mantissa * math.log(10.0) * error)})"
+    return f"≈ {digits}e{exponent:+d}"
 
 
 def probability(level: float) -> str:

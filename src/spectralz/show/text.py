@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from spectralz.result import Kind
 from spectralz.show import fits, tables, thermodynamics
-from spectralz.show.numbers import counted, probable, proven
+from spectralz.show.numbers import counted, counted_states, probable, proven
 
 if TYPE_CHECKING:
-    from spectralz.result import Bounds, Comparison, Description, Estimate, Fit, Marginals, Temperature
+    from spectralz.result import Bounds, Comparison, Count, Description, Estimate, Fit, Marginals, Temperature
     from spectralz.show.tables import Table
 
 # Below this share of log Z a bracket's width is rounding, and a picture of it shows nothing.
@@ -23,6 +23,8 @@ COLUMNS = 100
 SENTENCE_LINES = 3
 MOST_ROWS = 20
 GAP = "  "
+# Most characters of a count in one line.
+LONGEST_COUNT = 60
 
 
 def estimate(result: Estimate) -> str:
@@ -129,6 +131,20 @@ def temperature_repr(result: Temperature) -> str:
     """Return the temperature of samples in one line."""
     how = "" if result.trusted else ", not to be trusted"
     return f"Temperature({thermodynamics.beta_in_words(result)}, {result.samples:g} samples, by {result.method}{how})"
+
+
+def count(result: Count) -> str:
+    """Return a count in a few lines: the number in full, or with powers of ten, its log, and how it was found."""
+    log = tables.headline(result.estimate).removeprefix("log Z")
+    stopped = ", interrupted: the best answer so far" if result.interrupted else ""
+    rest = [*_sentence(str(result.status), COLUMNS), f"{result.method}, {result.seconds:.3g} s{stopped}"]
+    return "\n".join([f"count {counted_states(result)}", f"log{log}", *rest])
+
+
+def count_repr(result: Count) -> str:
+    """Return a count in one line."""
+    number = _cut(counted_states(result).removeprefix("= "), LONGEST_COUNT)
+    return f"Count({number}, by {result.method} in {result.seconds:.3g} s)"
 
 
 def description(result: Description) -> str:
