@@ -6,6 +6,7 @@
                                           (:mod:`spectralz.io.npz`)
 ``json``    .json                         dimod's binary quadratic models (:mod:`spectralz.io.dimod_json`); polynomials
                                           (:mod:`spectralz.io.polynomial_json`)
+``cnf``     .cnf                          DIMACS CNF: clauses, parities, weights (:mod:`spectralz.io.cnf`)
 ``coo``     .coo                          dimod's COO text (:mod:`spectralz.io.dimod_coo`)
 ``qubo``    .sparse .qubo                 quadratic 0/1 programs of Biq Mac and of qbsolv (:mod:`spectralz.io.qubo`)
 ``maxcut``  .mc .rud .rudy .gset          max-cut instances: rudy, Gset, Biq Mac (:mod:`spectralz.io.maxcut`)
@@ -24,6 +25,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectralz.errors import FormatError, ModelError, OptionError
+from spectralz.io.cnf import looks_like_cnf, read_cnf, read_weights, write_cnf
 from spectralz.io.csv_edges import looks_like_csv, read_csv, write_csv
 from spectralz.io.dimod_coo import looks_like_coo, read_coo, write_coo
 from spectralz.io.dimod_json import looks_like_json, read_json, write_json
@@ -53,6 +55,7 @@ __all__ = [
     "check_suffix",
     "loses_names",
     "read",
+    "read_cnf",
     "read_coo",
     "read_csv",
     "read_evidence",
@@ -63,7 +66,9 @@ __all__ = [
     "read_npz",
     "read_qubo",
     "read_uai",
+    "read_weights",
     "write",
+    "write_cnf",
     "write_coo",
     "write_csv",
     "write_json",
@@ -93,6 +98,7 @@ FORMATS = (
     Format("npz", (".npz",), read_npz, write_npz, looks_like_npz, True, keeps_names=True, keeps_terms=True),
     Format("json", (".json",), read_json, write_json, looks_like_json, True, keeps_names=True, keeps_terms=True),
     Format("uai", (".uai",), read_uai, write_uai, looks_like_uai, True, keeps_names=False, keeps_terms=True),
+    Format("cnf", (".cnf",), read_cnf, write_cnf, looks_like_cnf, True, keeps_names=False, keeps_terms=True),
     Format("coo", (".coo",), read_coo, write_coo, looks_like_coo, is_marked=True, keeps_names=True),
     Format("qubo", (".sparse", ".qubo"), read_qubo, None, looks_like_qubo, is_marked=False, keeps_names=False),
     Format("maxcut", (".mc", ".rud", ".rudy", ".gset"), read_maxcut, None, looks_like_maxcut, False, False),
