@@ -43,6 +43,8 @@ def folder(tmp_path, monkeypatch):
     sz.write(sz.generators.grid(3, 1.0, seed=0), "grid.uai")
     sz.write(sz.generators.complete(10, 0.2, seed=0), "glass.npz")
     Path("grid.evid").write_text("2 0 1 5 0")
+    Path("formula.cnf").write_text("p cnf 8 2\n1 -2 3 0\nx4 5 -7 0\n")
+    Path("weighted.cnf").write_text("p cnf 2 1\n1 2 0\nc p weight 1 1/3 0\n")
     Path("names.csv").write_text("a,b,0.5\nb,c,-1\nc,d,0.25\na,,0.5\n")
     Path("config.toml").write_text(
         'methods = ["mf"]\nstrengths = [0.5]\nrepeats = 1\n[model]\ngenerator = "complete"\nn = 4\n'
@@ -146,7 +148,7 @@ def test_the_page_lists_every_command_and_who_has_which_option():
     for path in COMMANDS:
         if len(path) == 1:
             assert re.search(rf"^\|.*`{path[0]}[ `]", text, re.MULTILINE), path
-    readers = {"solve", "info", "compare", "bounds", "curve", "map", "sample", "convert"}
+    readers = {"solve", "info", "compare", "bounds", "curve", "map", "count", "sample", "convert"}
     for names, who in re.findall(r"^\| (?:`-\w`)? ?\| ([^|]*) \| [^|]* \| ([^|]*) \|$", text, re.MULTILINE):
         owners = readers if who == "all that read a model" else set(who.split(", "))
         for name in set(re.findall(r"--\w+", names)) - {"--help", "--version", "--verbose"}:

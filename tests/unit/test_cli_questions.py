@@ -384,3 +384,26 @@ def test_convert_says_where_names_are_lost(run, tmp_path):
     code, _, err = run("convert", str(source), str(tmp_path / "out.json"))
     assert "warning" not in err
     assert sz.read(tmp_path / "out.json").names == ("a", "b")
+
+
+FORMULA = "p cnf 3 2\n1 -2 0\n2 3 0\nc p weight 1 1/3 0\n"
+
+
+def test_count_prints_the_number_in_full(run, tmp_path):
+    path = tmp_path / "x.cnf"
+    path.write_text(FORMULA)
+
+    def printed(*words):
+        code, out, err = run("count", *map(str, words))
+        assert (code, err) == (0, "")
+        return out
+
+    assert "count = 4\n" in printed(path)
+    (tmp_path / "wide.cnf").write_text("p cnf 20000 0\n")
+    assert len(re.search(r"count = (\d+)", printed(tmp_path / "wide.cnf"))[1]) == 6021
+    answer = json.loads(printed(path, "--json", "--budget", 60, "-m", "elimination"))
+    assert (answer["value"], answer["method"], answer["estimate"]["kind"]) == ("4", "elimination", "exact")
+    assert "count = 1\n" in printed(path, "-g", "1=0")
+    assert "count = 5/3\n" in printed(path, "--weighted")
+    assert run("solve", str(path), "-m", "exact")[0] == 0
+    assert run("count", "-", "--weighted")[0] == 2

@@ -15,6 +15,7 @@ import spectralz as sz
 from spectralz._support import interrupts
 from spectralz._support.settings import using_settings
 from spectralz.cli.console import say, say_error, sentence_of
+from spectralz.cli.counting import count
 from spectralz.cli.curves import curve, map_command, temperature
 from spectralz.cli.experiments import paper, report, sweep
 from spectralz.cli.fitting import fit
@@ -59,6 +60,7 @@ _commands: dict[str, Callable[..., None]] = {
     "curve": curve,
     "temperature": temperature,
     "map": map_command,
+    "count": count,
     "sample": sample,
     "fit": fit,
     "predict": predict,
