@@ -204,7 +204,7 @@ def test_domino_tilings_as_perfect_matchings(side):
             if max(other) < side:
                 place[(i, j), other] = len(place)
     at = [[k for pair, k in place.items() if node in pair] for node in itertools.product(range(side), repeat=2)]
-    assert counted(coins(len(place)).with_constraints(*map(sc.exactly_one, at)), budget=60.0) == tilings(side)
+    assert counted(coins(len(place)).with_constraints(*map(sc.exactly_one, at)), budget=200.0) == tilings(side)
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
@@ -228,7 +228,7 @@ def test_random_3_sat_against_dpll(n, ratio, seed):
     clauses = random_clauses(n, ratio, seed)
     found = sz.count(formula(n, clauses), budget=60.0)
     wanted = dpll(n, clauses)
-    assert found.value == wanted or (found.value is None and not ganak.is_installed())
+    assert found.value == wanted or (found.value is None and (n, ratio, seed) not in FAST)
     log = math.log(wanted) if wanted else -math.inf
     assert not found.estimate.trusted or found.estimate.log_z == pytest.approx(log, abs=0.1)
 

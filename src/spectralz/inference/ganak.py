@@ -62,7 +62,7 @@ def count_by_ganak(n: int, constraints: Iterable[Constraint], deadline: Deadline
     task = json.dumps([variables, clauses])
     command = [sys.executable, "-c", PROGRAM]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         try:
             text: str | None = task
             while True:
