@@ -440,8 +440,14 @@ def _where(points: Points, mean: float) -> tuple[float, bool]:
     low = int(np.flatnonzero(points.energy >= mean)[-1])
     if points.energy[low] == mean:
         return float(points.beta[low]), True
-    spline = energy_curve(points.beta[low : low + 2], points.energy[low : low + 2], -points.variance[low : low + 2])
-    beta = brentq(lambda b: float(spline(b)) - mean, *points.beta[low : low + 2], xtol=1e-300, rtol=1e-15)
+    ends = points.beta[low : low + 2]
+    spline = energy_curve(ends, points.energy[low : low + 2], -points.variance[low : low + 2])
+    # By rounding, the ends may lie on the same side of a mean that one of them has.
+    if float(spline(ends[0])) <= mean:
+        return float(ends[0]), True
+    if float(spline(ends[-1])) >= mean:
+        return float(ends[-1]), True
+    beta = brentq(lambda b: float(spline(b)) - mean, *ends, xtol=1e-300, rtol=1e-15)
     return float(beta), True
 
 
