@@ -14,6 +14,7 @@ from spectralz._support.options import below_one, choice, count, option, positiv
 from spectralz._support.progress import report
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
 from spectralz.model import Ising
+from spectralz.parts.elimination.constrained import of_first_spins, with_tables
 from spectralz.parts.leading import leading_directions
 from spectralz.parts.outcome import contradiction
 from spectralz.parts.propagation.attractive import bethe_bound, signs_of
@@ -121,19 +122,22 @@ class BeliefPropagation(Method):
 
     name: ClassVar[str] = "bp"
     takes_terms: ClassVar[bool] = True
+    takes_constraints: ClassVar[bool] = True
 
     def _solve(self, model: Model) -> Outcome:
-        network = network_of(model)
+        narrow = with_tables(model)
+        network = network_of(narrow)
         if network.is_forest:
-            return Forest.of(network).outcome(model)
-        return self._run(model, network)[0]
+            return Forest.of(network).outcome(narrow)
+        return self._run(narrow, network)[0]
 
     def _solve_marginals(self, model: Model) -> MarginalOutcome:
-        network = network_of(model)
+        narrow = with_tables(model)
+        network = network_of(narrow)
         if network.is_forest:
-            return Forest.of(network).marginal_outcome(model)
-        outcome, total, without = self._run(model, network)
-        return network.beliefs(total, without, outcome)
+            return of_first_spins(Forest.of(network).marginal_outcome(narrow), model.n)
+        outcome, total, without = self._run(narrow, network)
+        return of_first_spins(network.beliefs(total, without, outcome), model.n)
 
     def solve_with_loops(self, model: Model) -> tuple[MarginalOutcome, Loops | str]:
         """Return the marginals, and what the Bethe log Z leaves out, or a sentence that says why that is not known.
@@ -183,14 +187,17 @@ class BeliefPropagation(Method):
         total, without = network.fields(u)
         value = network.bethe(without)
         best = network.log_weight_near(total)
+        highest = best if best >= network.lightest else network.total_weight  # a broken constraint says nothing
         names = "the log-weight of a single state", "n log 2 + the best log-weight found", "probably wrong"
-        complaint = contradiction(value, best, best + network.n * math.log(2.0), network.total_weight, *names)
+        complaint = contradiction(value, best, highest + network.n * math.log(2.0), network.total_weight, *names)
         settled = residual <= self.tol
         words = f"converged after {done} iterations"
         if not settled:
             words = f"stopped after {done} iterations with residual {residual:.2g}"
         constant = model.constant
-        lower = bethe_bound(model, total)[1] if isinstance(model, Ising) and signs_of(model) is not None else None
+        lower = None
+        if isinstance(model, Ising) and not model.constraints and signs_of(model) is not None:
+            lower = bethe_bound(model, total)[1]
         outcome = Outcome(
             log_z=value + constant,
             kind=Kind.ESTIMATE,

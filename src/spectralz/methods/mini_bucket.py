@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from spectralz._support.options import checked_bytes, choice, count, option, spin_order
 from spectralz.methods.base import Method, Outcome
+from spectralz.parts.elimination.constrained import with_tables
 from spectralz.parts.mini_buckets.bounds import ORDER_NAMES, PARTITIONS, SIDES, Division, describe, outcome_of
 from spectralz.result import Kind
 
@@ -82,6 +83,7 @@ class MiniBucket(Method):
 
     name: ClassVar[str] = "mbe"
     takes_terms: ClassVar[bool] = True
+    takes_constraints: ClassVar[bool] = True
 
     def _powers(self, count: int) -> tuple[float, float]:
         from spectralz.kernels.mini_buckets.passes import MINIMUM
@@ -89,8 +91,9 @@ class MiniBucket(Method):
         return 1.0, 0.0 if self.bound == "upper" else MINIMUM
 
     def _solve(self, model: Model) -> Outcome:
-        prepared = Division(self, self._powers, is_lower=self.bound == "lower").prepare(model, keep=False)[0]
+        narrow = with_tables(model)
+        prepared = Division(self, self._powers, is_lower=self.bound == "lower").prepare(narrow, keep=False)[0]
         kind = Kind.UPPER_BOUND if self.bound == "upper" else Kind.LOWER_BOUND
         kind = Kind.EXACT if prepared.is_exact else kind
-        details = prepared.details(model, keep=False)
-        return outcome_of(model, kind, prepared.bound, describe(prepared), details=details)
+        details = prepared.details(narrow, keep=False)
+        return outcome_of(narrow, kind, prepared.bound, describe(prepared), details=details)

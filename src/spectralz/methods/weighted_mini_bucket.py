@@ -22,6 +22,7 @@ from spectralz._support.options import (
 from spectralz._support.progress import reporter_of
 from spectralz.errors import OptionError
 from spectralz.methods.base import MarginalOutcome, Method, Outcome
+from spectralz.parts.elimination.constrained import of_first_spins, with_tables
 from spectralz.parts.mini_buckets.bounds import ORDER_NAMES, PARTITIONS, SIDES, WeightedBound
 from spectralz.parts.outcome import saying, with_kind_of_means
 from spectralz.result import Interval, Kind
@@ -129,6 +130,7 @@ class WeightedMiniBucket(Method):
 
     name: ClassVar[str] = "wmbe"
     takes_terms: ClassVar[bool] = True
+    takes_constraints: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,11 +138,12 @@ class WeightedMiniBucket(Method):
             raise OptionError("an interval is drawn from the upper bound; leave out bound='lower', or level")
 
     def _solve(self, model: Model) -> Outcome:
+        narrow = with_tables(model)
         if self.level is None:
-            return self._tightened(model, keep=self.max_iter > 0).outcome()
+            return self._tightened(narrow, keep=self.max_iter > 0).outcome()
         with deadline.current().share(SHARE_OF_BOUND).in_force():
-            bound = self._tightened(model, keep=True)
-        return self._with_interval(model, bound)
+            bound = self._tightened(narrow, keep=True)
+        return self._with_interval(narrow, bound)
 
     def _with_interval(self, model: Model, bound: WeightedBound) -> Outcome:
         """Return the outcome with an interval: from states drawn from the bound, or proven if nothing was split."""
@@ -164,7 +167,8 @@ class WeightedMiniBucket(Method):
     def _solve_marginals(self, model: Model) -> MarginalOutcome:
         from spectralz.kernels.mini_buckets.passes import beliefs_of
 
-        bound = self._tightened(model, keep=True)
+        narrow = with_tables(model)
+        bound = self._tightened(narrow, keep=True)
         forest, outcome = bound.prepared.forest, bound.outcome()
         beliefs = beliefs_of(forest, bound.potentials, reporter_of("eliminating spins, forwards and back"))
         up, down = beliefs.up[forest.field_step], beliefs.down[forest.field_step]
@@ -176,4 +180,5 @@ class WeightedMiniBucket(Method):
             outcome, kind = with_kind_of_means(outcome, 2.0 * (outcome.upper - outcome.log_z))
         probability = np.column_stack([down, up]) / whole[:, None]
         pair_mean = np.concatenate([beliefs.pair_mean[forest.edge_bit], beliefs.term_mean[forest.term_place]])
-        return MarginalOutcome(probability, (up - down) / whole, pair_mean, kind, outcome).within_limits()
+        found = MarginalOutcome(probability, (up - down) / whole, pair_mean, kind, outcome).within_limits()
+        return of_first_spins(found, model.n)

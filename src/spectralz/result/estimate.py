@@ -26,7 +26,7 @@ class Estimate(Shown):
     Attributes
     ----------
     log_z
-        The answer, a natural logarithm; minus infinity if no state satisfies the constraints, which is exact.
+        The answer, a natural logarithm; minus infinity if no state satisfies the constraints, or none was found.
     kind
         What the answer is: exact (up to rounding), a proven bound, or an estimate.
     status
@@ -107,7 +107,7 @@ class Estimate(Shown):
             object.__setattr__(self, "trusted", self.kind.is_proven)
         for name in ("log_z", "lower", "upper", "std_error"):
             value = getattr(self, name)
-            is_log_of_zero = value == self.log_z == -math.inf and self.kind is Kind.EXACT
+            is_log_of_zero = value == -math.inf and name != "std_error"
             if value is not None and not (math.isfinite(value) or is_log_of_zero):
                 raise SolverError(f"{self.method.name} gave {name} = {value}; please report this model as a bug")
         if self.interval is not None:

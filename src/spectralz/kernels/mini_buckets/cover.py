@@ -18,6 +18,7 @@ from spectralz.kernels.elimination.tables import compressed
 from spectralz.kernels.logsum import log1p_exp_minus, log_2cosh
 from spectralz.kernels.mini_buckets.branches import PLACES_SHARE
 from spectralz.kernels.mini_buckets.scopes import divide_by_scope, post_order_of, ranked
+from spectralz.kernels.mini_buckets.zeros import NO_ZEROS, Zeros
 from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
@@ -229,6 +230,7 @@ def cover_by_content(
     max_entries: int,
     report: Report,
     terms: Terms = NO_TERMS,
+    zeros: Zeros = NO_ZEROS,
 ) -> Cover | None:
     """Merge the pair whose separate sums are the loosest, of all pairs that fit into ``ibound``, until none fits.
 
@@ -238,13 +240,16 @@ def cover_by_content(
     Returns None if more than ``max_entries`` would be alive at once.
     """
     order = np.asarray(order, dtype=np.int64)
-    room = max_entries - 4 * len(edges) - int(np.exp2(terms.sizes).sum())
-    if room < 0 and terms.number:
+    everything, rank = zeros.with_terms(terms), np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    room = max_entries - 4 * len(edges) - int(np.exp2(everything.sizes).sum())
+    if room < 0 and everything.number:
         return None
     tables = [np.array([J, -J, -J, J]) for J in weights.tolist()]
     tables += [_parities(len(scope), weight) for scope, weight in terms.items()]
+    tables += zeros.tables(rank)
     try:
-        return _cover(order, edges, terms, tables, _ByContent(ibound, fields[order], powers, room), report)
+        return _cover(order, edges, everything, tables, _ByContent(ibound, fields[order], powers, room), report)
     except _NoRoomError:
         return None
 

@@ -89,10 +89,11 @@ def _draw(
     h, J, power = potentials
     x, log_f, log_q = drawn
     total, apart, up, down = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    zero_up, zero_down = np.empty(LANES), np.empty(LANES)
     index, product = np.empty(LANES, np.int64), np.empty(LANES)
     for r in range(len(order.start) - 2, -1, -1):
         for lane in range(LANES):
-            total[lane] = up[lane] = down[lane] = 0.0
+            total[lane] = up[lane] = down[lane] = zero_up[lane] = zero_down[lane] = 0.0
         for place in range(order.start[r], order.start[r + 1]):
             t = order.step[place]
             for lane in range(LANES):
@@ -127,6 +128,21 @@ def _draw(
                 at = order.where[child]
                 for lane in range(LANES):
                     apart[lane] += tables[at + index[lane] + 1] - tables[at + index[lane]]
+            for k in range(steps.given_start[t], steps.given_start[t + 1]):
+                for lane in range(LANES):
+                    index[lane] = steps.given_first[k]
+                place_of_bit = 2
+                for bit in range(steps.width[t]):
+                    if (steps.given_mask[k] >> bit) & 1:
+                        other = order.pair_rank[steps.bit_start[t] + bit]
+                        for lane in range(LANES):
+                            index[lane] += place_of_bit * np.int64(x[other, lane])
+                        place_of_bit *= 2
+                for lane in range(LANES):
+                    if_down, if_up = steps.given_entry[index[lane]], steps.given_entry[index[lane] + 1]
+                    apart[lane] += if_up - if_down
+                    zero_up[lane] += if_up
+                    zero_down[lane] += if_down
             share = power[t] if power[t] > NEGLIGIBLE else NEGLIGIBLE
             for lane in range(LANES):
                 rare = exp_minus(abs(apart[lane]) / share)
@@ -138,5 +154,5 @@ def _draw(
             whole = up[lane] + down[lane]
             is_up = uniform[r, lane] * whole < up[lane]
             x[r, lane] = is_up
-            log_f[lane] += total[lane] if is_up else -total[lane]
+            log_f[lane] += zero_up[lane] + total[lane] if is_up else zero_down[lane] - total[lane]
             log_q[lane] += np.log((up[lane] if is_up else down[lane]) / whole)

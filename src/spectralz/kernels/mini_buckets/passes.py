@@ -33,11 +33,13 @@ from spectralz.kernels.logsum import as_bits, as_float, exp_minus, log1p_exp_min
 from spectralz.kernels.mini_buckets.branches import Branches
 from spectralz.kernels.mini_buckets.cover import LEAST_POWER, inverse_of, take_out
 from spectralz.kernels.mini_buckets.scopes import number_bits, ragged, ranked, term_masks
+from spectralz.kernels.mini_buckets.zeros import NO_ZEROS, NOTHING
 from spectralz.kernels.terms import NO_TERMS, Terms
 
 if TYPE_CHECKING:
     from spectralz.kernels.arrays import FloatArray, IntArray
     from spectralz.kernels.mini_buckets.cover import Cover, Powers, Report
+    from spectralz.kernels.mini_buckets.zeros import Zeros
 
 
 # The weight of the minimum: negative weights approach it, as positive weights approach the maximum.
@@ -66,6 +68,10 @@ class Steps(NamedTuple):
     term_start: IntArray  # most steps have no terms of three and more spins
     term_mask: IntArray  # which bits of the separator are spins of the term
     term_weight: FloatArray
+    given_start: IntArray  # tables of allowed states, used like those of children
+    given_first: IntArray  # the place of each table in ``given_entry``
+    given_mask: IntArray
+    given_entry: FloatArray
 
 
 class Potentials(NamedTuple):
@@ -111,8 +117,8 @@ class Forest:
     branches: Branches
 
     @classmethod
-    def of_cover(cls, cover: Cover, edges: IntArray, terms: Terms = NO_TERMS) -> Forest:
-        """Put the mini-buckets into post-order and number their bits."""
+    def of_cover(cls, cover: Cover, edges: IntArray, terms: Terms = NO_TERMS, zeros: Zeros = NO_ZEROS) -> Forest:
+        """Put the mini-buckets into post-order and number their bits; the cover has ``zeros`` after the terms."""
         sequence, count = cover.sequence, len(cover.ranks)
         step_of = np.empty(count, dtype=np.int64)
         step_of[sequence] = np.arange(count)
@@ -124,9 +130,14 @@ class Forest:
         child_start, children = cover.children
         child_counts = np.diff(child_start)[sequence]
         children = children[ragged(child_start[:-1][sequence], child_counts)]
-        masks = term_masks(cover.separator_start, cover.separators, ranked(terms, spin_rank), cover.term_part)
-        term_step = step_of[cover.term_part]
-        by_step = np.argsort(term_step, kind="stable")
+        scopes = ranked(zeros.with_terms(terms), spin_rank)
+        masks = term_masks(cover.separator_start, cover.separators, scopes, cover.term_part)
+        term_step, given_step = np.split(step_of[cover.term_part], [terms.number])
+        masks, given_masks = np.split(masks, [terms.number])
+        by_step, given_by_step = np.argsort(term_step, kind="stable"), np.argsort(given_step, kind="stable")
+        given = zeros.tables(spin_rank)
+        entries = np.concatenate([np.empty(0), *(given[k] for k in given_by_step.tolist())])
+        given_sizes = np.array([len(table) for table in given], dtype=np.int64)[given_by_step]
         first = np.cumsum(cover.counts) - cover.counts
         steps = Steps(
             width=np.diff(bit_start),
@@ -137,6 +148,10 @@ class Forest:
             term_start=np.concatenate([[0], np.cumsum(np.bincount(term_step, minlength=count))]).astype(np.int64),
             term_mask=masks[by_step],
             term_weight=terms.weight[by_step],
+            given_start=np.concatenate([[0], np.cumsum(np.bincount(given_step, minlength=count))]).astype(np.int64),
+            given_first=np.cumsum(given_sizes) - given_sizes,
+            given_mask=given_masks[given_by_step],
+            given_entry=entries,
         )
         sizes = np.left_shift(np.int64(1), steps.width)
         stacked = _stack_places(steps, sizes)
@@ -204,7 +219,7 @@ def _stack_places(steps: Steps, sizes: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Bound:
-    """The result of a pass: the bound, and how much rounding may have changed it."""
+    """The result of a pass: the bound, and how much rounding may have changed it; below ``NOTHING`` it is -inf."""
 
     value: float
     rounding: float
@@ -328,14 +343,23 @@ def fill(
         minus[i] = -plus[i]
     low = width if width < BLOCK_BITS else BLOCK_BITS
     for k in range(steps.child_start[t], steps.child_start[t + 1]):
-        mask = steps.child_mask[k]
-        tabulate(where[steps.child[k]], mask, low, places)
-        for block in range(1 << (width - low)):
-            begin = block << low
-            base = 2 * compressed(begin, mask)
-            for i in range(1 << low):
-                minus[begin + i] += tables[base + places[i]]
-                plus[begin + i] += tables[base + places[i] + 1]
+        tabulate(where[steps.child[k]], steps.child_mask[k], low, places)
+        add_table(tables, steps.child_mask[k], width, minus, plus, places)
+    for k in range(steps.given_start[t], steps.given_start[t + 1]):
+        tabulate(steps.given_first[k], steps.given_mask[k], low, places)
+        add_table(steps.given_entry, steps.given_mask[k], width, minus, plus, places)
+
+
+@inlined
+def add_table(table: FloatArray, mask: int, width: int, minus: FloatArray, plus: FloatArray, places: IntArray) -> None:
+    """Add a table of some bits of the separator to the two states of the spin; ``places`` are those of the low bits."""
+    low = width if width < BLOCK_BITS else BLOCK_BITS
+    for block in range(1 << (width - low)):
+        begin = block << low
+        base = 2 * compressed(begin, mask)
+        for i in range(1 << low):
+            minus[begin + i] += table[base + places[i]]
+            plus[begin + i] += table[base + places[i] + 1]
 
 
 @inner
@@ -434,12 +458,21 @@ def _forwards(
                 ratio = ratio if ratio < LARGEST_RATIO else LARGEST_RATIO
                 ratios[first_ratio + i] = ratio if ratio > -LARGEST_RATIO else -LARGEST_RATIO
         first = entries[at]
+        if steps.given_first.size and first < NOTHING:
+            for i in range(at, at + size):
+                first = max(first, entries[i])
         largest = 0
         for i in range(at, at + size):
             entries[i] -= first
             # The bits of positive numbers have the same order as the numbers, and can be compared in vectors.
             bits = as_bits(abs(entries[i]))
             largest = bits if bits > largest else largest
+        if steps.given_first.size:  # zeros have no rounding
+            largest = as_bits(0.0)
+            for i in range(at, at + size):
+                if entries[i] > NOTHING:
+                    bits = as_bits(abs(entries[i]))
+                    largest = bits if bits > largest else largest
         shift[t] = first
         span[t] = as_float(largest)
         units[t] = _units(steps, t, h, J, power, span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -14,7 +15,8 @@ from spectralz._support.progress import report, reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, TooLargeError, catching_interrupt
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.parts.outcome import Outcome
+from spectralz.parts.elimination.constrained import zeros_of
+from spectralz.parts.outcome import Outcome, impossible_outcome
 from spectralz.result import Kind, Status
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from spectralz.kernels.mini_buckets.cover import Cover
     from spectralz.kernels.mini_buckets.passes import Bound, Forest, Potentials
     from spectralz.kernels.mini_buckets.tightening import Tightening
+    from spectralz.kernels.terms import Terms
     from spectralz.model import IntArray, Model
 
 ORDER_NAMES = ("best", "narrow", "min-degree", "min-fill", "banded")
@@ -57,7 +60,7 @@ class Prepared:
         cover = self.cover
         listed: dict[str, Any] = {}
         if model.n <= MOST_LISTED:
-            listed = {"order": cover.order.tolist(), "buckets": cover.buckets(model.edges()[0], model.higher)}
+            listed = {"order": cover.order.tolist(), "buckets": cover.buckets(model.edges()[0], _scopes_of(model))}
         return {
             **listed,
             "order_name": self.order_name,
@@ -131,7 +134,7 @@ class Division:
 
     def _refuse_large_terms(self, model: Model) -> None:
         """Refuse a model with a term that no mini-bucket can hold."""
-        name, ibound, largest = self.options.name, self.options.ibound, model.higher.largest
+        name, ibound, largest = self.options.name, self.options.ibound, _scopes_of(model).largest
         if largest > ibound:
             raise OptionError(
                 f"{name} with ibound {ibound} cannot hold terms of {largest} spins: give ibound={largest} or more"
@@ -158,16 +161,17 @@ class Division:
 
         edges, J = model.edges()
         if self.options.partition == "scope":
-            return cover_by_scope(order, edges, self.options.ibound, model.higher)
+            return cover_by_scope(order, edges, self.options.ibound, _scopes_of(model))
         entries, tell = self.max_memory // ENTRY_BYTES, reporter_of("dividing buckets")
         ibound, powers = self.options.ibound, self.powers
-        return cover_by_content(order, edges, J, model.field, ibound, powers, entries, tell, model.higher)
+        higher, zeros = model.higher, zeros_of(model)
+        return cover_by_content(order, edges, J, model.field, ibound, powers, entries, tell, higher, zeros)
 
     def _run_once(self, model: Model, name: str, cover: Cover) -> Prepared:
         from spectralz.kernels.mini_buckets.passes import Forest, bound_of
 
         edges, J = model.edges()
-        forest = Forest.of_cover(cover, edges, model.higher)
+        forest = Forest.of_cover(cover, edges, model.higher, zeros_of(model))
         potentials = forest.potentials(model.field, J, self.powers)
         if self.revised is not None and cover.splits:
             potentials = self.revised(forest, potentials)
@@ -177,7 +181,7 @@ class Division:
         """Return the error that names what is needed and the largest ibound that fits."""
         from spectralz.kernels.mini_buckets.cover import cover_by_scope
 
-        edges, terms = model.edges()[0], model.higher
+        edges, terms = model.edges()[0], _scopes_of(model)
         memory = self.max_memory
         cover = cover_by_scope(order, edges, self.options.ibound, terms)
         need = f"needs {bytes_in_words(int(ENTRY_BYTES * cover.entries(keep=keep)))} of tables"
@@ -347,6 +351,10 @@ def _weights_by_bucket(prepared: Prepared, potentials: Potentials) -> list[list[
 
 def outcome_of(model: Model, kind: Kind, bound: Bound, sentence: str, **others: Any) -> Outcome:
     """Add the constants to a bound on log Z and return what it proves."""
+    from spectralz.kernels.mini_buckets.zeros import NOTHING
+
+    if bound.value < NOTHING or (kind is not Kind.LOWER_BOUND and bound.value + bound.rounding < _lightest(model)):
+        return _of_nothing(kind, sentence)
     log_z = bound.value + model.constant
     # Both the bound and the sum are rounded numbers.
     rounding = bound.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(bound.value)) + model.rounding
@@ -360,6 +368,26 @@ def outcome_of(model: Model, kind: Kind, bound: Bound, sentence: str, **others: 
         details=details,
         **others,
     )
+
+
+def _of_nothing(kind: Kind, sentence: str) -> Outcome:
+    """Return what a bound of -inf proves: from above that no state has any weight, from below nothing."""
+    if kind is Kind.LOWER_BOUND:
+        status = Status(f"{sentence}; this says nothing, as a minimum over states is zero", converged=False)
+        return Outcome(log_z=-math.inf, kind=kind, status=status, lower=-math.inf)
+    return impossible_outcome(sentence)
+
+
+def _lightest(model: Model) -> float:
+    """Return a bound on the log-weight of every state that satisfies the constraints, if there are any."""
+    if not model.constraints:
+        return -math.inf
+    return -1.01 * (float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum()) + model.higher.total) - 1.0
+
+
+def _scopes_of(model: Model) -> Terms:
+    """Return the terms of a narrowed model, and the scopes of its constraints after them."""
+    return zeros_of(model).with_terms(model.higher)
 
 
 def describe(prepared: Prepared) -> str:

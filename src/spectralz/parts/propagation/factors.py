@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.single_spin import log_2cosh
 from spectralz.model import Polynomial
+from spectralz.parts.elimination.constrained import zeros_of
 from spectralz.parts.outcome import MarginalOutcome, Outcome, probabilities
 from spectralz.parts.pairs import are_pairs_wanted
 from spectralz.parts.propagation.network import MOST_CLIMBS, Network
@@ -31,13 +32,17 @@ if TYPE_CHECKING:
 
 # A factor of k spins has a table of 2^k numbers; all tables together take a gigabyte at most.
 MOST_SPINS, MOST_ENTRIES = 16, 2**27
+# States that break a constraint weigh together less than any other by this many nats, half of which tell the two apart.
+MARGIN = 120.0
 # The time for an entry of a table in an iteration, in messages between pairs, as measured.
 MESSAGES_PER_ENTRY = 0.3
 
 
 def network_of(model: Model) -> Network | FactorNetwork:
     """Lay out a model: the messages of pairs, or those of factors if there are terms of three and more spins."""
-    return FactorNetwork.of(model) if isinstance(model, Polynomial) else Network.of(model)
+    if isinstance(model, Polynomial) or model.constraints:
+        return FactorNetwork.of(model)
+    return Network.of(model)
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,11 @@ class FactorNetwork:
     order, up
         Those of :func:`spectralz.kernels.propagation.messages.breadth_first`.
     sizes
-        For each spin, |theta_i| and the absolute weights of its terms together, which no field of it exceeds.
+        For each spin, |theta_i| and the absolute weights of its terms and zeros together, which no field of it exceeds.
+    zeros
+        Half of what the log-weights of zeros in the tables add up to, times the spins of each.
+    lightest
+        States of a smaller log-weight break a constraint.
     """
 
     graph: Graph
@@ -68,13 +77,19 @@ class FactorNetwork:
     order: IntArray
     up: IntArray
     sizes: FloatArray
+    zeros: float = 0.0
+    lightest: float = -math.inf
 
     graph_word = "graph of spins and terms"
     remark = "; the size of the error is not known"
 
     @classmethod
-    def of(cls, model: Polynomial) -> FactorNetwork:
-        """Lay out a model."""
+    def of(cls, model: Model) -> FactorNetwork:
+        """Lay out a model whose constraints are tables.
+
+        A zero is so small a weight that all states together which break a constraint add exp(-``MARGIN`` / 2) to Z,
+        relatively, or there are no others: messages of it keep the digits of other messages.
+        """
         from spectralz.kernels.propagation.factor_messages import Tables, log_weights
         from spectralz.kernels.propagation.messages import breadth_first, graph_of
 
@@ -86,7 +101,10 @@ class FactorNetwork:
         pairs, J = model.edges()
         scopes = [*map(tuple, pairs.tolist()), *model.higher.scopes()]
         weight = np.concatenate([J, model.higher.weight])
-        factors, owner, mask = factors_of(scopes)
+        tables = zeros_of(model)
+        factors, owner, mask = factors_of([*scopes, *tables.scopes.scopes()])
+        owner, of_tables = np.split(owner, [len(scopes)])
+        mask = mask[: len(scopes)]
         size = np.array([len(factor) for factor in factors])
         start = np.concatenate([[0], np.cumsum(1 << size)]).astype(np.int64)
         if start[-1] > MOST_ENTRIES:
@@ -102,9 +120,18 @@ class FactorNetwork:
         entry = np.zeros(start[-1])
         entry[place] = weight
         raw = Tables(entry, start, int(size.max()))
-        tables = raw._replace(entry=log_weights(graph, model.n, raw))
+        entry, most = log_weights(graph, model.n, raw), float(np.abs(model.field).sum() + np.abs(weight).sum())
+        zero = 2.0 * most + model.n * math.log(2.0) + MARGIN if model.constraints else 0.0
+        for scope, allowed, a in zip(tables.scopes.scopes(), tables.allowed, of_tables.tolist(), strict=True):
+            states = np.arange(1 << size[a])
+            bits = tuple(states >> factors[a].index(i) & 1 for i in scope)
+            entry[start[a] : start[a + 1]] -= np.where(allowed[bits], 0.0, zero)
         sizes = np.abs(model.field) + _absolute_weights(model.n, scopes, weight)
-        return cls(graph, np.array(model.field), tables, place, weight, order, up, sizes)
+        sizes += zero * np.bincount(tables.scopes.spin, minlength=model.n)
+        of_zeros = zero * float(size[of_tables].sum())
+        lightest = -most - MARGIN / 2.0 if model.constraints else -math.inf
+        network = cls(graph, np.array(model.field), raw._replace(entry=entry), place, weight, order, up, sizes)
+        return replace(network, zeros=of_zeros, lightest=lightest)
 
     @property
     def n(self) -> int:
@@ -189,7 +216,7 @@ class FactorNetwork:
         degree, largest = np.diff(self.graph.start[: self.n + 1]), np.zeros(self.n)
         np.maximum.at(largest, self.graph.source[self.edges :], np.repeat(self._factor_sizes, self._factor_sizes))
         factor = np.searchsorted(self.tables.start, self.place, side="right") - 1
-        tables = float(24.0 * (self._factor_sizes[factor] * np.abs(self.weight)).sum())
+        tables = float(24.0 * (self._factor_sizes[factor] * np.abs(self.weight)).sum()) + 24.0 * self.zeros
         fields = float(((degree + 24.0 * (largest + 1.0)) * (self.sizes + 1.0)).sum())
         return 1.01 * UNIT_ROUNDOFF * (tables + fields)
 

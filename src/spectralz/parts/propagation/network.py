@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.kernels import UNIT_ROUNDOFF
-from spectralz.parts.outcome import MarginalOutcome, Outcome, exact_outcome, probabilities, with_kind_of_means
+from spectralz.parts.outcome import (
+    MarginalOutcome,
+    Outcome,
+    exact_outcome,
+    impossible_outcome,
+    probabilities,
+    with_kind_of_means,
+)
 from spectralz.parts.pairs import are_pairs_wanted
 from spectralz.result import Kind
 
@@ -38,6 +45,7 @@ class Network:
     up: NDArray[np.int64]
     label: NDArray[np.int64]
 
+    lightest = -math.inf
     graph_word = "graph"
     remark = ""
 
@@ -157,6 +165,8 @@ class Forest:
 
     def outcome(self, model: Model) -> Outcome:
         """Pack the exact log Z."""
+        if self.log_z + self.rounding < self.network.lightest:
+            return impossible_outcome(f"exact: the {self.network.graph_word} is a forest")
         log_z = self.log_z + model.constant
         rounding = self.rounding + 2.0 * UNIT_ROUNDOFF * (abs(log_z) + abs(self.log_z)) + model.rounding
         words = f"exact: the {self.network.graph_word} is a forest, solved by one sweep up and down"
