@@ -22,10 +22,10 @@ from spectralz._support.options import (
 )
 from spectralz._support.progress import reporter_of
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import TooLargeError, catching_interrupt, warn_inaccurate
+from spectralz.errors import OptionError, TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.compressed.contraction import Compressed, Contraction, Means
-from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, plan
+from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, plan, tables_of_pairs
 from spectralz.parts.elimination.heaviest_frontier import ColdFrontier, cold_frontier
 from spectralz.parts.propagation.network import Network
 from spectralz.result import Kind
@@ -150,6 +150,7 @@ class MatrixProduct(Method):
     max_memory: int | str = option(4 * 2**30, checked_bytes)
 
     name: ClassVar[str] = "mps"
+    takes_constraints: ClassVar[bool] = True
 
     def plan(self, model: Ising) -> FrontierPlan:
         """Choose the order of the spins; ``operations(bond)`` and ``memory(bond)`` of the plan return its cost.
@@ -161,6 +162,7 @@ class MatrixProduct(Method):
         >>> found.width <= 11, found.operations(16) < found.operations(32)
         (True, True)
         """
+        list(tables_of_pairs(model))  # refuses constraints of more spins
         pairs = model.n * (model.n - 1) // 2 if model.storage.terms is not None else model.edge_count
         if pairs > MOST_EDGES:
             raise TooLargeError(f"mps lays out every edge, and {pairs} are too many; {MOST_EDGES} are the most")
@@ -181,7 +183,7 @@ class MatrixProduct(Method):
 
     def _cold(self, model: Ising, outcome: Outcome) -> ColdFrontier | None:
         """Return a sum over the heaviest frontier states if that is better than an answer that is not trusted."""
-        if outcome.trusted or outcome.interrupted or not model.n or model.n > MOST_COLD_SPINS:
+        if outcome.trusted or outcome.interrupted or not model.n or model.n > MOST_COLD_SPINS or model.constraints:
             return None
         try:
             cold = cold_frontier(model, gap=COLD_GAP, most_states=COLD_STATES, max_memory=int(self.max_memory) // 4)
@@ -198,6 +200,7 @@ class MatrixProduct(Method):
 
     def marginals_of_plan(self, model: Ising, layout: FrontierPlan) -> MarginalOutcome:
         """Do the same, and contract backwards for the means."""
+        self._refuse_constraints(model)
         with using_threads(None, NO_MATRICES):
             findings, chain = self._find(model, layout, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
             outcome = self._outcome(model, findings, chain)
@@ -222,6 +225,7 @@ class MatrixProduct(Method):
         return x, Weighted(log_weight, np.zeros(len(x), np.int64), np.zeros(len(x)))
 
     def _sample(self, model: Ising, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
+        self._refuse_constraints(model)
         # Draw twice as many states as requested, so that few are returned twice.
         needed = replace(self, seed=int(rng.integers(2**32)))
         with using_threads(None, NO_MATRICES):
@@ -233,6 +237,13 @@ class MatrixProduct(Method):
             findings.x, findings.sample = self._last_resort(model)
         return sample_of(self._population(findings), size, rng)
 
+    def _refuse_constraints(self, model: Ising) -> None:
+        """Refuse to go back through the tables of a model with constraints."""
+        if model.constraints:
+            raise OptionError(
+                "with constraints mps gives log Z alone; ask auto, exact or annealing for means and states"
+            )
+
     # ------------------------------------------------------------------------------------------- the work
 
     def _find(
@@ -240,7 +251,7 @@ class MatrixProduct(Method):
     ) -> tuple[_Findings, Compressed]:
         """Contract, check and draw; an interrupt after the first contraction returns what there is."""
         chain = Compressed(model, layout, self.bond, self.cutoff, int(self.max_memory) // 4)
-        samples = self._affordable(chain, samples)
+        samples = 0 if model.constraints else self._affordable(chain, samples)
         findings = _Findings(chain.contract(reporter_of("contracting"), remembers=samples > 0))
         with catching_interrupt() as interrupt, suppress(LateError):  # what was not checked is not trusted
             self._check(model, chain, findings, samples, draws_always)
@@ -259,6 +270,8 @@ class MatrixProduct(Method):
             other = Compressed(model, backwards, self.bond, self.cutoff, int(self.max_memory) // 4)
             findings.reverse = other.contract(reporter_of("contracting in reverse"), remembers=samples > 0)
         findings.is_certain = not main.truncations and self._agree(model, main, findings.reverse)
+        if model.constraints:
+            return
         rng = np.random.default_rng(self.seed)
         heavy = _heavy_states(model, np.ones((1, model.n), np.int8), rng)
         log_weight = np.asarray(model.log_weight(heavy)) - model.constant
@@ -364,11 +377,10 @@ class MatrixProduct(Method):
                 "missed": sample.missed,
             }
         judged = _above(self._judged(model, findings), findings.heaviest)
-        how = (
-            "nothing was truncated: exact up to rounding"
-            if not main.truncations
-            else f"{main.truncations} bonds truncated"
-        )
+        how = f"{main.truncations} bonds truncated"
+        if not main.truncations:
+            is_exact = self._agree(model, main, reverse)
+            how = "nothing was truncated" + (": exact up to rounding" if is_exact else ", but digits were lost")
         words = f"{model.n} spins through a chain of {chain.plan.width} sites, {chain.plan.name} order; {how}"
         if findings.interrupted:
             words = f"interrupted; {words}"
@@ -400,6 +412,9 @@ class MatrixProduct(Method):
                 return judged
             words = f"; the contraction that checks it came out negative{TOO_SMALL}"
             return replace(judged, trusted=False, std_error=max(judged.std_error, 1.0), why=judged.why + words)
+        if model.constraints:
+            why = "; the sum vanished: no state satisfies the constraints, or the bond is too small"
+            return Judgment(-math.inf, math.inf, False, why)
         network = Network.of(model)
         low = network.log_weight_near(network.field)
         high = network.total_weight + model.n * math.log(2.0)

@@ -20,7 +20,7 @@ from spectralz._support.compiling import compiled_for_kernels, compiled_in_place
 from spectralz.kernels.compressed.matrices import decompose, factorize, multiply, row_of, transpose
 
 if TYPE_CHECKING:
-    from spectralz.kernels.arrays import FloatArray, RecordArray
+    from spectralz.kernels.arrays import FloatArray, IntArray, RecordArray
     from spectralz.kernels.compressed.placing import Steps
 
 SITE = np.dtype([(name, np.int64) for name in ("left", "right", "spin", "slot", "free")], align=True)
@@ -31,7 +31,7 @@ STATE = np.dtype(
 )
 GATE = np.dtype(
     [("coupling", np.float64)]
-    + [(name, np.int64) for name in ("is_gone", "slot", "rows", "columns", "edge", "past", "future")],
+    + [(name, np.int64) for name in ("zeros", "is_gone", "slot", "rows", "columns", "edge", "past", "future")],
     align=True,
 )
 KEPT_SITE = np.dtype([(name, np.int64) for name in ("offset", "left", "right", "spin")], align=True)
@@ -43,10 +43,14 @@ LOADED, CARRY, CARRY_PLUS, BEFORE, AFTER, BLOCK, MATRIX, SPARE, TAU, FACTOR, OF_
 
 
 class Weights(NamedTuple):
-    """The weights of a model: its fields, and the coupling of each slot of the graph."""
+    """The weights of a model: its fields, the coupling of each slot of the graph, and which states it excludes.
+
+    Bit 2 x + y of ``zeros`` says whether the spin of the slot may not be x while its neighbor is y, 1 for +1.
+    """
 
     field: FloatArray
     coupling: FloatArray
+    zeros: IntArray
 
 
 class Chain(NamedTuple):
@@ -80,7 +84,8 @@ class Room(NamedTuple):
     matrices
         One matrix per row.
     gates
-        The sites of a span. ``coupling``: that of the gate between this site and the step's own, 0 if there is none.
+        The sites of a span. ``coupling``: that of the gate between this site and the step's own, 0 if there is none;
+        ``zeros``: which states it excludes, as those of the step's own spin.
         ``is_gone``: whether the site is summed out. ``slot``, ``rows``, ``columns``: the slot of each site that stays,
         counted in the order in which they are passed, and the shape of its matrix Q. For means: ``edge``, the slot (of
         the graph) of the edge, or -1; ``past``, ``future``, the position of the site in the chains of the past and of
@@ -313,7 +318,7 @@ def change_span(
         for x in range(2):  # the new spin
             for o in range(2):  # the old one; at another site, the copy
                 old, s = x, o
-                weight = 1.0 if (x == o) == is_positive else other
+                weight = 0.0 if gate.zeros >> (2 * o + x) & 1 else 1.0 if (x == o) == is_positive else other
                 if low + k == place:
                     old, s = o, o if copies_old else x
                     weight = factor[2 * x + o]
@@ -405,15 +410,18 @@ def set_gates(steps: Steps, weights: Weights, t: int, room: Room, low: int, coun
     step, gates, factor = steps.step[t], room.gates, row_of(room.matrices, FACTOR)
     for i in range(count):
         gates[i].coupling = 0.0
+        gates[i].zeros = 0
         gates[i].is_gone = 0
     for k in range(step.start, step.end):
         gates[steps.near[k].place - low].coupling = weights.coupling[steps.near[k].slot]
+        gates[steps.near[k].place - low].zeros = weights.zeros[steps.near[k].slot]
     h = weights.field[step.spin]
     J = weights.coupling[step.taken] if step.taken >= 0 else 0.0
+    zeros = weights.zeros[step.taken] if step.taken >= 0 else 0
     for x in range(2):
         for o in range(2):
             weight = 1.0 if (x == 1) == (h >= 0.0) else math.exp(-2.0 * abs(h))
-            if step.taken < 0 and x != o:
+            if (step.taken < 0 and x != o) or zeros >> (2 * x + o) & 1:
                 weight = 0.0
             factor[2 * x + o] = weight * (1.0 if (x == o) == (J >= 0.0) else math.exp(-2.0 * abs(J)))
 

@@ -104,9 +104,11 @@ class Compressed:
         self.bond = min(bond, plan.largest_bond)
         self.cutoff = cutoff
         self.n = model.n
-        _, J = model.edges()
+        from spectralz.parts.compressed.frontier import weights_on_graph, zeros_on_graph
+
+        J = weights_on_graph(model)
         # Copies, because the model's read-only arrays are a different type to compiled code.
-        self.weights: Weights = Weights(np.array(model.field), J[plan.graph.edge])
+        self.weights: Weights = Weights(np.array(model.field), J[plan.graph.edge], zeros_on_graph(model, plan.graph))
         self._taken_out = math.fsum(np.abs(model.field).tolist()) + math.fsum(np.abs(J).tolist())
         self._operations = plan.operations(self.bond)
         self._max_memory = max_memory

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz.errors import OptionError
+from spectralz.model.constraints import AtMostOne
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,8 @@ Candidate = tuple[str, "NDArray[np.int64]", "FloatArray"]
 
 ORDER_NAMES = ("best", "natural", "sweep", "narrow", "spectral")
 NUMBER_BYTES = 8
+# The methods for constraints of more spins.
+WIDER = "auto, exact or wmbe"
 # Memory of a plan.
 BYTES_PER_SPIN = 200
 # Most sites of a chain, and most moves of sites while it is laid out: some seconds.
@@ -178,7 +181,7 @@ def plan(model: Ising, order: str | tuple[int, ...] = "best", bond: int = 32) ->
     """
     from spectralz.kernels.propagation.messages import graph_of
 
-    graph = graph_of(model.n, model.edges()[0])
+    graph = graph_of(model.n, model.graph)
     if not isinstance(order, str):
         if len(order) != model.n:
             raise OptionError(f"order has {len(order)} spins and the model has {model.n}")
@@ -192,6 +195,40 @@ def plan(model: Ising, order: str | tuple[int, ...] = "best", bond: int = 32) ->
     return FrontierPlan.of_parts(graph, parts)
 
 
+def weights_on_graph(model: Ising) -> FloatArray:
+    """Return the weight of each pair of the graph of a model; 0 for pairs that have a constraint alone."""
+    pairs, J = model.edges()
+    if not model.constraints:
+        return J
+    weights, graph = np.zeros(len(model.graph)), model.graph
+    weights[np.searchsorted(graph @ [model.n, 1], pairs @ [model.n, 1])] = J
+    return weights
+
+
+def zeros_on_graph(model: Ising, graph: Graph) -> NDArray[np.int64]:
+    """Return which states of each slot's spin and its neighbor the constraints of a model exclude, as bits."""
+    zeros = np.zeros(len(graph.source), np.int64)
+    place = {pair: k for k, pair in enumerate(map(tuple, model.graph.tolist()))} if model.constraints else {}
+    for (i, j), allowed in tables_of_pairs(model):
+        for slot in graph.slots[place[i, j]]:
+            own_first = allowed if graph.source[slot] == j else allowed.T
+            zeros[slot] |= int(~own_first.ravel() @ [1, 2, 4, 8])
+    return zeros
+
+
+def tables_of_pairs(model: Ising) -> Iterator[tuple[tuple[int, int], NDArray[np.bool_]]]:
+    """Yield pairs of spins, ascending, with what the constraints of a model allow them; refuse larger constraints."""
+    for constraint in model.constraints:
+        size, tables = len(constraint.scope), [constraint]
+        if isinstance(constraint, AtMostOne):
+            tables = [AtMostOne(pair) for pair in itertools.combinations(constraint.scope, 2)]
+        elif size != 2:
+            raise OptionError(f"mps takes constraints of two spins only, and this model has one of {size}; use {WIDER}")
+        for table in tables:
+            i, j = table.scope
+            yield (i, j), table.tabulated().allowed
+
+
 def largest_layer(model: Ising) -> int:
     """Return the most spins at the same distance from a spin at the rim: no sweep has a smaller frontier.
 
@@ -203,7 +240,7 @@ def largest_layer(model: Ising) -> int:
     """
     from spectralz.kernels.propagation.messages import graph_of
 
-    graph = graph_of(model.n, model.edges()[0])
+    graph = graph_of(model.n, model.graph)
     distance = distances_from_an_end(graph.start, graph.source)
     return int(np.bincount(distance[distance >= 0], minlength=1).max())
 

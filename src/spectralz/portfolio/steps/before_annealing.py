@@ -20,6 +20,7 @@ from spectralz.methods.belief_propagation import BYTES_PER_MESSAGE, BeliefPropag
 from spectralz.methods.expectation_propagation import ExpectationPropagation
 from spectralz.methods.matrix_product import MOST_COLD_SPINS, MatrixProduct, frontier_outcome
 from spectralz.model import Ising, Polynomial
+from spectralz.model.constraints import AtMostOne
 from spectralz.parts.compressed.contraction import Compressed
 from spectralz.parts.compressed.frontier import largest_layer
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spectralz._support.deadline import Deadline
+    from spectralz.model import Model
     from spectralz.parts.compressed.frontier import FrontierPlan
     from spectralz.parts.outcome import Outcome
     from spectralz.parts.propagation.loops import Loops
@@ -46,12 +48,20 @@ def compress(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator
     if problem.model.higher.number:
         yield answers.without(policy.PAIRS_ONLY, "mps")
         return
+    if problem.model.constraints and (problem.with_means or not _has_pairs_alone(problem.model)):
+        why = "with constraints it takes those of two spins, and gives log Z alone"
+        yield answers.without(why, "mps")
+        return
     began = clock.seconds()
     best = _best(problem, deadline)
     if isinstance(best, str):
         yield answers.without(best, "mps")
     else:
         yield answers.with_answer(replace(best, seconds=clock.seconds() - began))
+
+
+def _has_pairs_alone(model: Model) -> bool:
+    return all(len(part.scope) <= 2 or isinstance(part, AtMostOne) for part in model.constraints)
 
 
 def _best(problem: Problem, deadline: Deadline) -> Answer | str:
@@ -180,7 +190,8 @@ def _first_bond(model: Ising, method: MatrixProduct, layout: FrontierPlan, deadl
 
 def _is_cold(model: Ising, layout: FrontierPlan) -> bool:
     return bool(
-        model.n <= MOST_COLD_SPINS
+        not model.constraints
+        and model.n <= MOST_COLD_SPINS
         and layout.width <= policy.MOST_COLD_WIDTH
         and model.storage.for_kernels().mean_strength > policy.WARM
     )
