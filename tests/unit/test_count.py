@@ -19,6 +19,7 @@ from spectralz.kernels.elimination.order import adjacency_of
 from spectralz.kernels.elimination.residues import MODULUS_BITS, Sum, from_residues, moduli
 from spectralz.kernels.elimination.tree import EliminationTree, lone_spins
 from spectralz.parts.elimination.constrained import program_of, with_tables
+from spectralz.parts.elimination.counting import order_by_tables
 
 sc = sz.constraints
 needs_ganak = pytest.mark.skipif(not ganak.is_installed(), reason="pyganak is not installed (extra counting)")
@@ -195,16 +196,24 @@ def test_independent_sets_of_grids(side):
     assert found.estimate.lower <= math.log(wanted) <= found.estimate.upper
 
 
+def perfect_matchings(side):
+    """The edges of a grid as spins, exactly one of them at each node."""
+    nodes = list(itertools.product(range(side), repeat=2))
+    pairs = [(a, b) for a in nodes for b in ((a[0] + 1, a[1]), (a[0], a[1] + 1)) if max(b) < side]
+    at = [[k for k, pair in enumerate(pairs) if node in pair] for node in nodes]
+    return coins(len(pairs)).with_constraints(*map(sc.exactly_one, at))
+
+
 @pytest.mark.parametrize("side", [2, 8, pytest.param(20, marks=pytest.mark.slow)])
 def test_domino_tilings_as_perfect_matchings(side):
     assert tilings(8) == 12988816
-    place = {}
-    for i, j in itertools.product(range(side), repeat=2):
-        for other in ((i + 1, j), (i, j + 1)):
-            if max(other) < side:
-                place[(i, j), other] = len(place)
-    at = [[k for pair, k in place.items() if node in pair] for node in itertools.product(range(side), repeat=2)]
-    assert counted(coins(len(place)).with_constraints(*map(sc.exactly_one, at)), budget=200.0) == tilings(side)
+    assert counted(perfect_matchings(side), budget=600.0) == tilings(side)
+
+
+def test_a_front_over_tables_is_narrow_where_spins_are_edges():
+    model = with_tables(perfect_matchings(20))
+    tree = EliminationTree.of_order(order_by_tables(model), adjacency_of(model.n, model.constraints.cliques))
+    assert tree.width <= 22  # 29 and more by the other orders
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])

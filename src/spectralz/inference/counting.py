@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 METHODS = ("auto", "elimination", "ganak")
 # Elimination comes first if it takes at most so many seconds.
 CHEAP_SECONDS = 1.0
+# If it has more table entries, orders by tables are tried too.
+CHEAP_TERMS = 2**20
 # Of its time, elimination may take this share to look for an order.
 SEARCH_SHARE = 0.1
 # Of the time that is left, Ganak may take this share, and elimination the other; the rest is for an estimate.
@@ -205,11 +207,17 @@ def _ways(method: str, task: _Task, deadline: Deadline) -> list[_Way]:
 
 def _planned(task: _Task, deadline: Deadline) -> tuple[Ising, list[int], ExactPlan]:
     """Return the constraints as tables of the spins that they have, these spins, and how to eliminate them."""
+    from spectralz.parts.elimination.counting import order_by_tables  # compiled
+
     tables, _ = task.constraints.narrow(task.n)
     spins = sorted({i for table in tables for i in table.scope})
     model = Ising(np.zeros(len(spins)))._changed(constraints=Constraints(tables).among(spins))
     exact = Exact(algorithm="elimination", max_memory=MAX_MEMORY, max_sliced=0)
-    return model, spins, exact.plan(model, most_search_seconds=SEARCH_SHARE * deadline.left)
+    plan = exact.plan(model, most_search_seconds=SEARCH_SHARE * deadline.left)
+    if plan.refusal is not None or plan.terms > CHEAP_TERMS:
+        other = replace(exact, order=order_by_tables(model)).plan(model, most_search_seconds=0.0)
+        plan = min(plan, other, key=lambda way: (way.refusal is not None, way.terms))
+    return model, spins, plan
 
 
 def _eliminated(
