@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from benchmarks.first_order_models import Molecules, coupling_of, groups_log_z, model_of_groups
 from scipy import stats
 
 import spectralz as sz
@@ -320,7 +321,8 @@ def test_an_interrupt_leaves_the_groups_that_are_done(threads):
 
 @pytest.mark.parametrize("task", ["looking for phases", "annealing towards phase 1"])
 def test_an_interrupt_later_on_leaves_the_population_that_is_done(task):
-    model = sz.generators.complete(60, 2.0, seed=0)
+    group = [Molecules(40, (0.1, -0.1), -2.2)]
+    model = model_of_groups([group], np.array([[coupling_of(group)]]))
     with interrupting(task):
         result = sz.log_z(model, "annealing", population=16, runs=8)
     assert result.details["interrupted"]
@@ -396,12 +398,13 @@ def test_the_same_seed_gives_the_same_answer_however_fast_the_machine_is():
 
 
 def test_phases_that_the_population_misses_are_counted():
-    """All samples of a small population end far from the states that hold most of P(x)."""
-    model = sz.generators.complete(20, 4.0, seed=1)
-    result = sz.log_z(model, "annealing", population=8)
+    """A population from coins stays in the disordered phase of a model at coexistence."""
+    group = [Molecules(40, (0.1, -0.1), -2.2)]
+    J = np.array([[coupling_of(group)]])
+    result = sz.log_z(model_of_groups([group], J), "annealing", population=16, runs=8)
     assert result.details["phases"] >= 1
     assert len(result.details["log_z_of_populations"]) >= 2
-    assert abs(result.log_z - sz.log_z(model, "exact").log_z) <= 4 * result.std_error
+    assert abs(result.log_z - groups_log_z([group], J)) <= 4 * result.std_error
 
 
 def test_progress_is_that_of_all_runs_together():

@@ -38,7 +38,7 @@ PATHS = {
 def no_pilots():
     """Let a short run that looks for a base be a failure."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spectralz.sampling.path.pilot", lambda *_: pytest.fail("a pilot was run"))
+        patch.setattr("spectralz.sampling.path.short_run", lambda *_: pytest.fail("a pilot was run"))
         yield
 
 
