@@ -49,7 +49,7 @@ ARRAYS = [
     "sz.from_tables(2, [((0, 1), [1.0, 2.0])])",
     "sz.from_tables(2, [((0,), [1.0, -2.0])])",
     "sz.sample(model.with_constraints(sz.constraints.clause({})), 3)",
-    "sz.log_z(model.with_constraints(sz.constraints.equal(0, 1), sz.constraints.clause({0: 1, 1: 1, 2: 1})), 'mf')",
+    "sz.log_z(model.with_constraints(sz.constraints.equal(0, 1), sz.constraints.clause({0: 1, 1: 1, 2: 1})), 'ep')",
     "sz.Polynomial([((0, 1, 2), 0.5)])",
     "sz.Polynomial({'abc': 0.5})",
     "sz.Polynomial({(0, 1, 2): float('inf')})",

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz._support import clock
-from spectralz._support.deadline import LateError, stoppable
+from spectralz._support.deadline import Deadline, LateError, stoppable
 from spectralz._support.progress import report
 from spectralz._support.threads import NO_MATRICES, using_threads
-from spectralz.errors import OptionError, TooLargeError, catching_interrupt
+from spectralz.errors import NotConvergedError, OptionError, TooLargeError, catching_interrupt
 from spectralz.inference.moments import (
     KNOWN,
+    NEARLY_ZERO,
     STENCIL,
     Moments,
     at_infinite_temperature,
@@ -38,6 +39,7 @@ from spectralz.portfolio.steps.before_annealing import refusal_of_frontier, with
 from spectralz.sampling.curves.cooling import cooled, evidence_by_temperature, observed
 from spectralz.sampling.curves.observables import Histograms
 from spectralz.sampling.path import from_coins
+from spectralz.sampling.penalties import penalized
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.sweeps import bytes_per_state
 from spectralz.trust.populations import judge
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spectralz._support.deadline import Deadline
     from spectralz.inference.all_states import Pairs
     from spectralz.model import FloatArray, Ising, Model
     from spectralz.parts.compressed.frontier import FrontierPlan
@@ -353,6 +354,8 @@ def _planar(model: Ising, betas: FloatArray, graph: PlanarGraph | None) -> Found
 def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
     """Take populations through all temperatures, and judge log Z at each as that of any populations."""
     del is_last  # it always answers
+    if model.constraints:
+        return _annealed_alone(model, betas, deadline, seed)
     path, rng = from_coins(model.scaled(float(betas[-1]))), np.random.default_rng(seed)
     states = MOST_BYTES / (2.0 * (bytes_per_state(path) + (len(betas) + 2) * max(model.n, 1)))
     limits = limits_of(deadline.share(POPULATIONS_SHARE), states=states)
@@ -380,6 +383,35 @@ def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *,
     words += reasons[0] if reasons else ""
     by, histograms = ("annealing",) * len(betas), Histograms(betas, found["log_z"][0], tuple(kept))
     return Found(found, np.array(trusted), by, {"annealing": words}, betas, done.is_interrupted, histograms)
+
+
+def _annealed_alone(model: Model, betas: FloatArray, deadline: Deadline, seed: int) -> Found:
+    """Take populations to each temperature of a model with constraints, which are as hard at all of them."""
+    rng, rows, kept, trusted, words = np.random.default_rng(seed), [], [], [], ""
+    for k, beta in enumerate(np.maximum(betas, NEARLY_ZERO).tolist()):
+        share = Deadline.after(deadline.left / (len(betas) - k))
+        with share.in_force():
+            soft = penalized(model.scaled(beta))
+        path = from_coins(soft)
+        limits = limits_of(share.share(POPULATIONS_SHARE), states=MOST_BYTES / (2.0 * bytes_per_state(path)))
+        with crew_for(path) as crew:
+            done = cooled(soft, np.ones(1), path, crew, limits, rng)
+        judged = judge(evidence_by_temperature(done)[0])
+        if judged.log_z == -math.inf:
+            raise NotConvergedError(f"at beta = {beta:.3g} no state was found that satisfies the constraints")
+        # The penalties are 0 in all states that count, so that energies are those of the model.
+        there = replace(done, model=model.unconstrained, betas=np.array([beta]))
+        pairs, states = observed(there, 0, judged.std_error, share.seconds * clock.OPERATIONS_PER_SECOND, rng)
+        log_z, (entropy, off) = judged.log_z + soft.constant, pairs["entropy"]
+        pairs["entropy"] = entropy + soft.constant - beta * model.constant, off
+        rows.append(pairs | {"log_z": (np.array([log_z]), np.array([judged.std_error]))})
+        kept.append(states)
+        trusted.append(judged.trusted and not done.is_interrupted)
+        words = words or judged.why
+    found, by = stacked(rows), ("annealing",) * len(betas)
+    words = f"populations to each of {len(betas)} temperatures{words}"
+    histograms = Histograms(betas, found["log_z"][0], tuple(kept))
+    return Found(found, np.array(trusted), by, {"annealing": words}, betas, histograms=histograms)
 
 
 def stacked(rows: Sequence[Pairs]) -> Pairs:

@@ -163,9 +163,10 @@ def thermodynamics(
         elif solver is not None:
             curves = _listed(free, at)
         else:
-            if free.higher.number and method in PAIRWISE_WAYS:
+            has_more = bool(free.higher.number or free.constraints)
+            if has_more and method in PAIRWISE_WAYS:
                 raise OptionError(f"{method!r} takes pairs of spins only; curves of this model are made by annealing")
-            left_out = (*left_out, *PAIRWISE_WAYS) if free.higher.number else left_out
+            left_out = (*left_out, *PAIRWISE_WAYS) if has_more else left_out
             ways = {name: way for name, way in WAYS.items() if name == method or name not in left_out}
             ways = {method: WAYS[method]} if method in WAYS else _with_graph(ways, graph)
             curves = _estimated(free, at, ways, deadline, seed)
@@ -418,12 +419,12 @@ def _status(words: str, trusted: NDArray[np.bool_], *, interrupted: bool) -> Sta
 def _estimated(
     model: Model, betas: FloatArray, ways: Mapping[str, Way], deadline: Deadline, seed: int
 ) -> dict[str, Any]:
-    """Estimate the curves by the first of some ways that is trusted; at beta = 0 all is known."""
-    rising = np.unique(betas)
-    if not rising[-1] > 0.0:
+    """Estimate the curves by the first of some ways that is trusted; without constraints all is known at beta = 0."""
+    rising, is_known = np.unique(betas), not model.constraints
+    if is_known and not rising[-1] > 0.0:
         return _exact(model, betas, Exact())
-    found = first_of(model, rising[rising > 0.0], ways, deadline, seed)
-    if rising[0] == 0.0:
+    found = first_of(model, rising[rising > 0.0] if is_known else rising, ways, deadline, seed)
+    if is_known and rising[0] == 0.0:
         found = with_infinite_temperature(model, found, seed)
     at = betas[np.isin(betas, found.betas)]
     back = np.searchsorted(found.betas, at)

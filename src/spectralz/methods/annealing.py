@@ -21,12 +21,13 @@ from spectralz._support.options import (
     threads_option,
 )
 from spectralz._support.progress import note
-from spectralz.errors import TooLargeError, catching_interrupt, warn_inaccurate
+from spectralz.errors import NotConvergedError, TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import saying
 from spectralz.sampling.core import ACTIONS, Limits, Work, begun, evidence, run_of, sizes_of, split
 from spectralz.sampling.long_runs import long_run, populations_of, resumed
 from spectralz.sampling.path import from_coins, path_to
+from spectralz.sampling.penalties import penalized
 from spectralz.sampling.population import layout_of, marginals_of, sample_of
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.sweeps import STEP, bytes_per_state, spaced_by
@@ -127,6 +128,7 @@ class Annealing(Method):
     name: ClassVar[str] = "annealing"
     gives_all_pairs: ClassVar[bool] = True
     takes_terms: ClassVar[bool] = True
+    takes_constraints: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
     removed: ClassVar[Mapping[str, str]] = REMOVED
 
@@ -142,7 +144,7 @@ class Annealing(Method):
         # Random streams other than those of the populations before.
         beforehand, rng = np.random.default_rng([self.seed, 1]).spawn(2)
         size = max(self.population * self.runs // (2 * RUNS), 2)
-        path = path_to(model, in_double=True)
+        path = path_to(penalized(model), in_double=True)
         with crew_for(path) as crew:
             points = spaced_by(path, STEP, beforehand, crew.parallel)
             ends = annealed_end(crew, path, points, size, RUNS, 1.0 - self.level, rng, sweeps=self.sweeps or 1)
@@ -157,12 +159,15 @@ class Annealing(Method):
         # Draw twice as many states as requested, so that few are returned twice.
         needed = max(self.population, -(-2 * size // self.runs))
         outcome, work = replace(self, population=needed, seed=int(rng.integers(2**32)))._run(model)
+        if outcome.log_z == -np.inf:
+            raise NotConvergedError(f"annealing has no state to return: {outcome.status}")
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by annealing may not follow P(x): {outcome.status}")
         return sample_of(states_of(work), size, rng)
 
     def _run(self, model: Model) -> tuple[Outcome, Work]:
         """Count populations, and judge them."""
+        model = penalized(model)
         path = from_coins(model)
         with crew_for(path) as crew:
             self._refuse_unsuitable(path)

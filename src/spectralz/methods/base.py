@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
@@ -35,7 +36,7 @@ MOST_SAMPLED_SPINS = 16 * 2**30
 # The methods that take terms of three and more spins.
 TAKING_TERMS = "auto, exact, annealing, states, bp, mf, mbe or wmbe"
 # The methods that take constraints.
-TAKING_CONSTRAINTS = "auto or exact"
+TAKING_CONSTRAINTS = "auto, exact, annealing, states, bp, mbe, wmbe or mps"
 # By default at most this many pairs are listed: with their means, 240 MB.
 MOST_PAIRS = 10_000_000
 
@@ -208,6 +209,8 @@ class Method(ABC):
         outcome = with_proven_kind(outcome)
         entries = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
         entries |= {"method": outcome.method or self, "trusted": outcome.is_trusted}
+        if outcome.std_error == math.inf:  # nothing is known, as where no state satisfies the constraints
+            entries["std_error"] = None
         if outcome.populations is not None:
             operations = float(outcome.details.get("operations", 0.0))
             entries["populations"] = replace(

@@ -22,6 +22,7 @@ from spectralz.result import Kind, Status
 from spectralz.sampling.core import Work, half_of
 from spectralz.sampling.heavy.pool import MOST_STATES, Share, StatePool, collect, pool_marginals, state_pool
 from spectralz.sampling.path import from_coins
+from spectralz.sampling.penalties import penalized
 from spectralz.sampling.population import layout_of
 from spectralz.sampling.spread import crew_for
 from spectralz.trust.states import beside_populations, can_measure, is_measured, judge_pool
@@ -93,6 +94,7 @@ class States(Method):
     name: ClassVar[str] = "states"
     gives_all_pairs: ClassVar[bool] = True
     takes_terms: ClassVar[bool] = True
+    takes_constraints: ClassVar[bool] = True
     spreads_runs: ClassVar[bool] = True
 
     def _solve(self, model: Model) -> Outcome:
@@ -117,10 +119,11 @@ class States(Method):
             pool.add_all()
             whole = Share(1.0, 0.0, math.inf)
             return pool, whole, pool_outcome(pool, whole)
-        path = from_coins(model)
+        soft = penalized(model)
+        path = from_coins(soft)
         with crew_for(path) as crew:
             limits = limits_of(current(), layout=layout_of(path.engine, self.population * self.runs, self.runs))
-            work = counted(Work(model, crew, rng, limits))
+            work = counted(Work(soft, crew, rng, limits))
             share, outcome = sum_over(work, pool, self.quenches, lambda share: math.inf if is_measured(share) else 0.0)
         advice = "; raise population, or use annealing" if outcome.kind is Kind.LOWER_BOUND else ""
         return pool, share, saying(outcome, advice + crew.workers.complaint, interrupted=work.is_interrupted)
@@ -151,6 +154,9 @@ def pool_outcome(pool: StatePool, share: Share, seen: Sequence[Judgment] = ()) -
     }
     if pool.is_complete:
         return exact_outcome(log_sum, log_sum - lower, f"all {_counted(pool)} were found", details=details)
+    if not len(pool):
+        status = Status("no state was found that satisfies all constraints", converged=False)
+        return Outcome(log_z=-math.inf, kind=Kind.ESTIMATE, status=status, trusted=False, details=details)
     summed = judge_pool(log_sum, share)
     if not is_measured(share):
         words = f"a loose lower bound: {_counted(pool)} hold about {100.0 * share.share:.2g}% of P(x)"

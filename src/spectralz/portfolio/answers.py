@@ -293,6 +293,8 @@ def _doubted(answers: Sequence[Answer], bounds: Bounds) -> Conclusion:
         return _closest_bound(finite, bounds)
     if not guesses:
         why = "no method gave a usable answer: this is the middle of the proven bounds; raise the budget"
+        if bounds.lower == -math.inf:
+            why = "no state was found that satisfies all constraints: there may be none; raise the budget"
         return Conclusion(0.5 * (bounds.lower + bounds.upper), deviation, None, why, {})
     chosen = min(guesses, key=lambda answer: answer.error)
     gap = max((abs(answer.log_z - chosen.log_z) for answer in guesses if not answer.agrees_with(chosen)), default=0.0)

@@ -233,7 +233,6 @@ class Auto(Method):
 
     def _estimate(self, model: Model, refusal: str, limits: _Limits) -> Outcome | MarginalOutcome:
         """Answer by the schedule; ``refusal`` says why there is no exact answer, if one was possible."""
-        _refuse_constraints(model, refusal)
         assert isinstance(self.max_memory, int)
         deadline = limits.deadline
         problem = Problem(
@@ -292,8 +291,7 @@ class Auto(Method):
         exact = Exact(max_memory=self.max_memory)
         if plan is not None and exact.refuses_samples(plan) is None:
             return exact.sample_plan(model, plan, size, rng)
-        _refuse_constraints(model)
-        if "quadrature" not in self.exclude and isinstance(model, Ising):
+        if "quadrature" not in self.exclude and isinstance(model, Ising) and not model.constraints:
             quadrature = quadrature_in_time(model, limits.of_exact, with_means=False)
             if quadrature is not None:
                 with suppress(TooLargeError):
@@ -315,14 +313,6 @@ class _Limits:
     of_exact: Deadline
     with_means: bool
     seed: int
-
-
-def _refuse_constraints(model: Model, why: str = "") -> None:
-    """Refuse a model with constraints that is not solved exactly."""
-    if model.constraints:
-        raise TooLargeError(
-            why or Exact().plan(model).refusal or "exact is excluded, and nothing else takes constraints"
-        )
 
 
 def _outcome_of(answer: Outcome | MarginalOutcome) -> Outcome:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from spectralz.methods.sdp_bound import SDPBound
 from spectralz.methods.tree_reweighted import MOST_DENSE_SPINS, TREES, TreeReweighted
 from spectralz.methods.weighted_mini_bucket import WeightedMiniBucket
 from spectralz.model import Ising, Model, Polynomial
+from spectralz.parts.elimination.constrained import with_tables
 from spectralz.parts.mini_buckets.bounds import WeightedBound
 from spectralz.parts.propagation.attractive import bethe_bounds, signs_of
 from spectralz.portfolio import policy
@@ -36,6 +38,7 @@ from spectralz.portfolio.exact_costs import operations_of_plan
 from spectralz.result import Bounds, BoundsRow
 from spectralz.sampling.heavy.pool import MOST_STATES, collect, state_pool
 from spectralz.sampling.path import path_to
+from spectralz.sampling.penalties import penalized
 from spectralz.sampling.population import pilot
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.sweeps import seconds_per_state, seconds_per_sweep
@@ -93,7 +96,8 @@ def trivial(model: Model, deadline: Deadline) -> Iterator[Bound]:
         parts.append(float(model.higher.number + model.higher.largest) * model.higher.total)  # as many roundings
     scale = float(np.abs(parts).sum()) + (model.n + 16.0) * most
     rounding = 8.0 * UNIT_ROUNDOFF * (model.n + scale) + model.rounding
-    yield Bound(alone + mean_weight - rounding, alone + most + rounding, "spins without their couplings")
+    lower = -math.inf if model.constraints else alone + mean_weight - rounding
+    yield Bound(lower, alone + most + rounding, "spins without their couplings")
 
 
 def _mean_field(model: Model, deadline: Deadline) -> Iterator[Bound]:
@@ -164,7 +168,7 @@ def _states(model: Model, deadline: Deadline) -> Iterator[Bound]:
         return policy.STATES_SHARE * policy.LARGEST_SHARE * deadline.left
 
     with deadline.share(policy.LARGEST_SHARE).in_force():
-        path = path_to(model)
+        path = path_to(penalized(model))
         with crew_for(path) as crew:
             one = seconds_per_state(path, policy.QUICK_STEP, seconds_per_sweep(path, parallel=crew.parallel))
             deadline.require(2.0 * policy.FEWEST_STATES * one)
@@ -173,7 +177,8 @@ def _states(model: Model, deadline: Deadline) -> Iterator[Bound]:
             x = pilot(path, size, rng, crew.parallel, sweeps=1, variance=policy.QUICK_STEP).population.x
             pool = state_pool(model, MOST_STATES)
             for _ in collect(pool, path, x, None, size, rng, lambda _: seconds(), crew.parallel):
-                yield Bound(pool.lower, None, f"{len(pool)} states")
+                if len(pool):
+                    yield Bound(pool.lower, None, f"{len(pool)} states")
 
 
 def _sdp(model: Ising, deadline: Deadline) -> Iterator[Bound]:
@@ -215,18 +220,19 @@ def _weighted_mini_bucket(model: Model, deadline: Deadline) -> Iterator[Bound]:
 
     Then start again with larger tables, if there is time.
     """
-    plain = costs.BUCKET_SECONDS * (model.n + model.pair_count)
-    deadline.require(plain + (round_seconds(model, model.higher.largest) if model.higher.number else 0.0))
+    narrow = with_tables(model)
+    plain = costs.BUCKET_SECONDS * (narrow.n + narrow.pair_count)
+    deadline.require(plain + (round_seconds(narrow, narrow.higher.largest) if narrow.higher.number else 0.0))
     share = deadline.share(policy.LARGEST_SHARE)
-    ibound = affordable_ibound(model, policy.FEW_ROUNDS, share.left - plain)
+    ibound = affordable_ibound(narrow, policy.FEW_ROUNDS, share.left - plain)
     while True:
         clock.charge(clock.OPERATIONS_PER_SECOND * plain)
-        upper = WeightedBound.of_model(model, WeightedMiniBucket(ibound=ibound, order="narrow"), is_lower=False)
+        upper = WeightedBound.of_model(narrow, WeightedMiniBucket(ibound=ibound, order="narrow"), is_lower=False)
         yield _side(upper)
         if upper.is_exact:
             return
         yield from _tightened(upper, share)
-        larger = affordable_ibound(model, policy.FEW_ROUNDS, share.left - plain)
+        larger = affordable_ibound(narrow, policy.FEW_ROUNDS, share.left - plain)
         if larger <= ibound or upper.interrupted:
             return
         ibound = larger
@@ -254,7 +260,7 @@ def _tightened(upper: WeightedBound, deadline: Deadline) -> Iterator[Bound]:
             if side.is_at_rest or not pays or (side is lower and width > far):
                 sides.remove(side)
         few = policy.ROUNDS_AT_ONCE * round_seconds(upper.model, upper.prepared.cover.widest)
-        if lower is None and few < deadline.left:
+        if lower is None and few < deadline.left and not upper.model.constraints:  # minima are zero with these
             lower = upper.from_below()
             sides.append(lower)
 
@@ -297,10 +303,25 @@ def _within(value: float, least: int, most: int) -> int:
 def in_order(model: Model) -> list[str]:
     """Return the bounders for a model, with cheap ones and those likely to give the best bounds first."""
     order = SPARSE_ORDER if _is_sparse(model) else DENSE_ORDER
+    if model.constraints:
+        blind = [] if isinstance(model, Polynomial) else policy.BLIND_BOUNDERS
+        return sorted([*policy.BOUNDERS_OF_CONSTRAINTS, *blind], key=SPARSE_ORDER.index)
     if isinstance(model, Polynomial):
         return sorted(policy.BOUNDERS_OF_TERMS, key=order.index)
     names = [name for name in BOUNDERS if name != "bethe" or signs_of(model) is not None]
     return sorted(names, key=order.index)
+
+
+def bounder_of(name: str, model: Model) -> Bounder:
+    """Return the bounder of this name; one that cannot see the constraints of the model bounds it without them."""
+    is_blind = bool(model.constraints) and name in policy.BLIND_BOUNDERS
+    return partial(_without_constraints, BOUNDERS[name]) if is_blind else BOUNDERS[name]
+
+
+def _without_constraints(bounder: Bounder, model: Model, deadline: Deadline) -> Iterator[Bound]:
+    """Bound log Z of all states from above, those included that break a constraint."""
+    for bound in bounder(model.unconstrained, deadline):
+        yield Bound(None, bound.upper, f"{bound.status}; of the model without its constraints")
 
 
 def hopeless(model: Model) -> set[str]:
@@ -365,7 +386,7 @@ def bracket(
     is_interrupted = False
     for k, name in enumerate(names):
         with using_threads(None, model.n):
-            row = _row(name, BOUNDERS[name], model, deadline, k / len(names), "exact" not in left_out)
+            row = _row(name, bounder_of(name, model), model, deadline, k / len(names), "exact" not in left_out)
         rows[name] = better_of(rows[name], row) if name in rows else row
         is_interrupted = row.interrupted
         if is_interrupted:

@@ -43,7 +43,9 @@ def added(model: Model, outcomes: list[Outcome]) -> Outcome:
     )
     # Sums of rounded numbers: one unit in the last place per component is more than fsum needs.
     slack = (
-        2.0**-52 * (abs(model.offset) + math.fsum(abs(outcome.log_z) for outcome in outcomes)) + model.lost.in_constant
+        2.0**-52
+        * (abs(model.offset) + math.fsum(abs(outcome.log_z) for outcome in outcomes if outcome.log_z > -math.inf))
+        + model.lost.in_constant
     )
     return Outcome(
         log_z=math.fsum([model.offset, *(outcome.log_z for outcome in outcomes)]),

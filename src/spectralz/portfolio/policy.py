@@ -170,5 +170,7 @@ FEWEST_POINTS_FOR_INTERVAL, RUNS_FOR_INTERVAL = 100, 16
 # ------------------------------------------------------------------------------------ terms of three and more spins
 
 # Why methods are left out, and the bounders that are not.
-PAIRS_ONLY = "it takes pairs of spins only"
+PAIRS_ONLY, NO_CONSTRAINTS = "it takes pairs of spins only", "it takes no constraints"
 BOUNDERS_OF_TERMS = ("mf", "states", "wmbe")
+# The bounders that take constraints, and those whose upper bound is that of the model without them.
+BOUNDERS_OF_CONSTRAINTS, BLIND_BOUNDERS = ("states", "wmbe"), ("sdp", "convex_mf", "trw")

@@ -97,8 +97,7 @@ class Bounds(Shown):
     interval_status: str = ""
 
     def __post_init__(self) -> None:
-        is_zero = self.lower == self.upper == -math.inf
-        if not (is_zero or (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower <= self.upper)):
+        if not self.lower <= self.upper < math.inf:
             raise SolverError(
                 f"{self.lower_method} proved log Z >= {self.lower} and {self.upper_method} log Z <= {self.upper}; "
                 "please report this model as a bug"
@@ -123,8 +122,8 @@ class Bounds(Shown):
 
     @property
     def width(self) -> float:
-        """The distance between the bounds."""
-        return self.upper - self.lower
+        """The distance between the bounds; 0 if both are -inf."""
+        return self.upper - self.lower if self.upper > -math.inf else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values, ready for ``json.dumps``."""

@@ -188,6 +188,8 @@ class SamplingEvidence:
         Log-weights that phases which were left out have at most.
     search
         Why the search was not made or not completed; empty if it was.
+    satisfying
+        The share of the ordinary population's weight that satisfies the constraints of the model.
     """
 
     log_z: tuple[FloatArray, ...]
@@ -199,6 +201,7 @@ class SamplingEvidence:
     sources: tuple[int, ...]
     light: tuple[float, ...] = ()
     search: str = ""
+    satisfying: float = 1.0
 
     @property
     def totals(self) -> FloatArray:
@@ -232,6 +235,7 @@ def evidence_of(
     sources: Sequence[int],
     light: Sequence[float] = (),
     search: str = "",
+    satisfying: float = 1.0,
 ) -> SamplingEvidence:
     """Return the evidence; ``rows`` are those of the populations, (populations, cells) their coefficients."""
     return SamplingEvidence(
@@ -244,6 +248,7 @@ def evidence_of(
         tuple(sources),
         tuple(light),
         search,
+        satisfying,
     )
 
 

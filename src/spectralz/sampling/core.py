@@ -34,6 +34,7 @@ from spectralz.sampling.cells import (
     stays,
 )
 from spectralz.sampling.path import Path, from_coins, from_subgraph, path_to, weak_biases, width_of
+from spectralz.sampling.penalties import breaks_hard_terms
 from spectralz.sampling.phases_found import (
     APART,
     FEWEST_HELD,
@@ -482,16 +483,27 @@ def sizes_of(work: Work) -> list[tuple[int, int]]:
 def evidence(work: Work) -> SamplingEvidence:
     """Return the evidence of the populations that were counted; those of one base count by their numbers of states."""
     rows = [row for _, _, row in work.earlier]
-    rows += [_row(work, p, work.bases[k]) for k, counted in enumerate(work.counted) for p in counted]
+    constraints = work.model.constraints
+    kept = [[p.under(constraints) for p in counted] for counted in work.counted]
+    rows += [_row(work, p, work.bases[k]) for k, counted in enumerate(kept) for p in counted]
     bases, sizes = zip(*sizes_of(work), strict=True)
     sources = (0, *(len(phase.sources) for phase in work.found.phases), *(0,) * work.splits)
     why = work.found.cut_short or ("" if work.found.was_made else "phases were not looked for")
     if len(work.bases) > 1:
         why = why or hardly_known([row for row, k in zip(rows, bases, strict=True) if not k], work.limits.enough)
+    if not constraints and _breaks_hard_terms(work):
+        why = "the heaviest states break terms of 50 nats and more, so that heavier ones may be missing"
     if not set(np.flatnonzero(work.times)) <= set(bases):
         why = "phases were found that are not measured yet"
     counts = by_size(work.coefficients, bases, sizes)
-    return evidence_of(rows, counts, work.sources or sources, work.found.light, why)
+    satisfying = [math.exp(a.mean_log_z - b.mean_log_z) for a, b in zip(kept[0], work.counted[0], strict=True)]
+    share = max(satisfying, default=0.0 if constraints else 1.0)
+    return evidence_of(rows, counts, work.sources or sources, work.found.light, why, share)
+
+
+def _breaks_hard_terms(work: Work) -> bool:
+    x = np.concatenate([p.x for counted in work.counted for p in counted] or [np.empty((0, work.model.n), np.int8)])
+    return len(x) > 0 and breaks_hard_terms(work.model, x[np.argmax(work.model.log_weight(x))])
 
 
 def split(work: Work, number: int, cell: int) -> Work:
@@ -515,9 +527,14 @@ def half_of(work: Work, half: int) -> Work:
 
 
 def run_of(work: Work, coefficients: FloatArray) -> Run:
-    """Return all states that count as one weighted population; ``coefficients`` are those of the populations."""
-    counted = [(work.bases[k].own, p) for k, ps in enumerate(work.counted) for p in ps]
+    """Return all states that count as one weighted population; ``coefficients`` are those of the populations.
+
+    If no state satisfies the constraints of the model, all states count.
+    """
+    counted = [(work.bases[k].own, p.under(work.model.constraints)) for k, ps in enumerate(work.counted) for p in ps]
     scale = max(p.mean_log_z for _, p in counted)
+    if scale == -math.inf:
+        return run_of(replace(work, model=work.model.unconstrained), coefficients)
     parts, begin, first = [], 0, 0
     for c, (own, p) in zip(coefficients, counted, strict=True):
         x, counts = as_they_count(p.x, work.cells, c, own, work.rng)

@@ -48,7 +48,7 @@ def annealed_end(
     tell = reporter_of("annealing for an interval")
     with catching_interrupt() as interrupt:
         for run in populations(crew, path, points, Layout(runs, 1, size), rng, sweeps=sweeps, tell=tell):
-            values.append(run.mean_log_z)
+            values.append(run.under(path.model.constraints).mean_log_z)
             if deadline.is_past():
                 break
     if interrupt.happened and not values:

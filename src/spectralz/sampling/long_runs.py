@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 PROBES, SAME = 8, 1e-9
 PROBE_SEED = 20261119
 
+# What of the evidence is made anew by every call.
+NOT_KEPT = ("coefficients", "satisfying")
+
 
 @dataclass(frozen=True)
 class LongRun:
@@ -96,7 +99,7 @@ def refuse_parts(count: int) -> None:
 def probe_of(model: Model) -> FloatArray:
     """Return the log-weights of a few fixed states."""
     states = np.random.default_rng(PROBE_SEED).choice(np.array([-1, 1], np.int8), (PROBES, model.n))
-    return np.asarray(model.log_weight(states), dtype=np.float64)
+    return np.asarray(model.unconstrained.log_weight(states), dtype=np.float64)
 
 
 def is_of(model: Model, populations: Populations) -> bool:
@@ -124,7 +127,7 @@ def populations_of(work: Work, evidence: SamplingEvidence) -> Populations:
         times=work.times,
         base=base,
         size=size,
-        **{name: value for name, value in vars(evidence).items() if name != "coefficients"},
+        **{name: value for name, value in vars(evidence).items() if name not in NOT_KEPT},
         searched=work.found.was_made and not work.found.cut_short,
         calls=1 if earlier is None else earlier.calls + (len(base) > len(work.earlier)),
     )

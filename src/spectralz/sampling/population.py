@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from spectralz.kernels.terms import Terms
     from spectralz.model import FloatArray, Model
+    from spectralz.model.constraints import Constraints
     from spectralz.parts.outcome import Outcome
     from spectralz.sampling.engines.lanes import Engine, Parallel
     from spectralz.sampling.path import Path
@@ -54,6 +55,8 @@ LEAST_OF_OTHERS = 1e-6
 # Fewest groups of a population, and most states of one: more states make more groups, which show their scatter better
 # and stay in the cache of a core.
 GROUPS, MOST_IN_GROUP = 32, 1024
+# Divisors are at least this, and the largest of some logs is at least minus this.
+SMALLEST, LARGEST = np.finfo(float).tiny, np.finfo(float).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ class Population:
     def mean_log_z(self) -> float:
         """The log of the mean of the groups' estimates."""
         top = float(self.log_z.max())
-        return top + math.log(float(np.exp(self.log_z - top).mean()))
+        return top + math.log(float(np.exp(self.log_z - top).mean())) if top > -math.inf else top
 
     def selected(self, groups: NDArray[np.int64]) -> Population:
         """Return some of the groups."""
@@ -100,10 +103,25 @@ class Population:
         family = np.unique(self.family[rows], return_inverse=True)[1]
         return Population(self.log_z[groups], self.x[rows], self.share[groups], family)
 
+    def under(self, constraints: Constraints) -> Population:
+        """Return the states with their weights under constraints: those that break one weigh nothing.
+
+        The log Z of a group in which all of them do is -inf.
+        """
+        if not constraints:
+            return self
+        holds = constraints.hold(np.asfortranarray(self.x))  # which is read spin by spin
+        share = self.share * holds.reshape(self.share.shape)
+        kept = share.sum(axis=1)
+        with np.errstate(divide="ignore"):
+            log_z = self.log_z + np.log(kept)
+        return Population(log_z, self.x, share / np.maximum(kept, SMALLEST)[:, None], self.family)
+
     def weights(self) -> FloatArray:
-        """Return the weight of each state, its group's Z included; they add up to 1."""
-        weight = (self.share * np.exp(self.log_z - self.log_z.max())[:, None]).ravel()
-        return np.asarray(weight / weight.sum())
+        """Return the weight of each state, its group's Z included; they add up to 1, if any state weighs something."""
+        top = max(float(self.log_z.max()), -LARGEST)
+        weight = (self.share * np.exp(self.log_z - top)[:, None]).ravel()
+        return np.asarray(weight / max(float(weight.sum()), SMALLEST))
 
     def families(self, counted: NDArray[np.bool_] | None = None) -> float:
         """Return the effective number of families, of all states or of those counted."""
@@ -119,7 +137,7 @@ class Population:
         """Return the means of the spins, over all states or over those counted."""
         weight = self.weights()
         weight = weight if counted is None else weight * counted
-        return np.asarray(weight @ self.x) / max(float(weight.sum()), np.finfo(float).tiny)
+        return np.asarray(weight @ self.x) / max(float(weight.sum()), SMALLEST)
 
     def mean_of_families(self) -> FloatArray:
         """Return the means of the spins, every family that is left counting as much as any other.
@@ -127,7 +145,7 @@ class Population:
         Where a few families have entered a heavy phase, this is the mean of all others.
         """
         of_family = self.family_weights()
-        weight = self.weights() / np.maximum(of_family[self.family], np.finfo(float).tiny)
+        weight = self.weights() / np.maximum(of_family[self.family], SMALLEST)
         return np.asarray(weight @ self.x) / float(weight.sum())
 
 
@@ -406,6 +424,8 @@ def _sums_over(
     for part in (members[k : k + together] for k in range(0, len(members), together)):
         x, h = states[part], np.empty((len(part), model.n))
         sum_fields(model, x, h)
+        if model.constraints:  # which the means given all other spins do not know
+            h[:] = math.inf * x
         up += weight[part] @ expit(2.0 * h)
         down += weight[part] @ expit(-2.0 * h)
         if len(pairs):
@@ -420,8 +440,11 @@ def _reach(model: Model, pairs: NDArray[np.int64], higher: Terms) -> FloatArray:
 
     Families that were not met may hold about one over the number of families of P(x), as beside a pool of states
     (``pool.py``). So an error is at least that share of the reach, even if all states look alike. A field that
-    outweighs a spin's couplings makes the reach small. A product of spins changes only if one of them does.
+    outweighs a spin's couplings makes the reach small. A product of spins changes only if one of them does. Constraints
+    give no mean but that of the states themselves.
     """
+    if model.constraints:
+        return np.ones(model.n + len(pairs) + higher.number)
     from scipy.special import expit
 
     field, most = np.abs(model.field), 2.0 * model.storage.written_out.row_sums(np.zeros(model.n))[0]

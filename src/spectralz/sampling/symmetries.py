@@ -37,7 +37,9 @@ def images_of(model: Model) -> NDArray[np.int8]:
 
 
 def symmetric_sets(model: Model) -> list[NDArray[np.bool_]]:
-    """Return sets of spins that generate the symmetries of a model, the largest first."""
+    """Return sets of spins that generate the symmetries of a model, the largest first; none with constraints."""
+    if model.constraints:
+        return []
     if model.higher.number:
         if model.n > MOST_SPINS or model.higher.number + model.edge_count > MOST_TERMS:
             return []

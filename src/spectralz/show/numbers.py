@@ -200,7 +200,7 @@ def counted(number: int, noun: str) -> str:
 def _telling_digits(bounds: list[float]) -> int:
     """Return the number of digits that distinguish the bounds."""
     width = max(bounds, default=0.0) - min(bounds, default=0.0)
-    if not width > 0.0:  # nor if both are minus infinity
+    if not 0.0 < width < math.inf:  # nor if one or both are minus infinity
         return DIGITS
     shared = math.log10(max(map(abs, bounds)) / width)
     return min(max(math.ceil(shared) + 3, DIGITS), ALL_DIGITS)

@@ -87,6 +87,9 @@ class Rules:
         Most phases that are measured.
     fewest_groups
         Fewer groups than this do not show their scatter.
+    satisfying
+        At least this share of the ordinary population satisfies all constraints; otherwise what does may be where the
+        population has hardly been.
     """
 
     families: float = 30.0
@@ -102,6 +105,7 @@ class Rules:
     light: float = 7.0
     most_phases: int = 12
     fewest_groups: int = 8
+    satisfying: float = 0.1
 
 
 RULES = Rules()

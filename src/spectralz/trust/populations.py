@@ -50,6 +50,9 @@ def without_losers(evidence: SamplingEvidence, rules: Rules = RULES) -> Sampling
 
 def judge(evidence: SamplingEvidence, rules: Rules = RULES) -> Judgment:
     """Return log Z by the evidence, without the model's constant, its error, and whether it is trusted."""
+    if not np.isfinite(evidence.totals).any():
+        nothing = "no state was found that satisfies all constraints: this says nothing of Z"
+        return Judgment(-math.inf, math.inf, False, f"; {nothing}", nothing)
     lost = contradicted(evidence, rules)
     counted = without_losers(evidence, rules) if lost else evidence
     c, totals, families = counted.coefficients, counted.totals, counted.families
@@ -74,6 +77,8 @@ def judge(evidence: SamplingEvidence, rules: Rules = RULES) -> Judgment:
     contradicted_shares = {k: shares[k] for _, k in lost if shares[k] > rules.matters * error}
     doubts += [f"populations contradict each other on {share:.2g} of Z" for share in contradicted_shares.values()]
     words = "".join(f"; {reason}" for reason in (*why, *doubts))
+    if evidence.satisfying < 1.0:  # constraints divide the states, and single spins do not lead from part to part
+        doubts += why
     return Judgment(log_z, with_rounding(std_error, log_z), not words, words, "; ".join(doubts), left_out)
 
 
@@ -134,6 +139,10 @@ def _weak_cells(
 def _incomplete(evidence: SamplingEvidence, shares: FloatArray, std_error: float, rules: Rules) -> list[str]:
     """Return why there may be phases that were not found."""
     why = [evidence.search] if evidence.search else []
+    if evidence.satisfying < rules.satisfying:
+        why.append(f"only {evidence.satisfying:.2g} of the states on the way satisfy all constraints")
+    if evidence.satisfying < 1.0 and any(evidence.sources):
+        why.append("constraints divide the states into parts, some of which a population has missed: there may be more")
     matter = [s for s, share in zip(evidence.sources, shares, strict=True) if s and share > rules.matters * std_error]
     once, twice = matter.count(1), matter.count(2)
     if once * (once - 1) / (2.0 * (twice + 1)) >= rules.seen_once:

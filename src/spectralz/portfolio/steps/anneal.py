@@ -31,6 +31,7 @@ from spectralz.sampling.core import ACTIONS, begun, expected_families, look_for_
 from spectralz.sampling.engines.sparse import CLUSTERED_TOGETHER, move_operations
 from spectralz.sampling.heavy.pool import MOST_STATES, Share, pool_marginals, state_pool
 from spectralz.sampling.path import from_coins, path_to
+from spectralz.sampling.penalties import penalized
 from spectralz.sampling.phases_found import TOGETHER, Missing, cost_of_proposal, search
 from spectralz.sampling.population import VARIANCE, Population, marginals_of
 from spectralz.sampling.round_trips import there_and_back_in_parts
@@ -74,7 +75,7 @@ FEWEST = "the fewest useful states"
 
 def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
     """Anneal, and sum over the states found; after compressed elimination only as a check."""
-    model = problem.model
+    model = penalized(problem.model)
     methods = [name for name in ("annealing", "states") if name not in problem.exclude]
     if not methods:
         return
@@ -99,16 +100,15 @@ def anneal(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[A
             yield answers.without(f"{policy.STATES_TOGETHER} states do not fit into max_memory", *methods)
             return
         else:
-            steps = _by_populations(problem, deadline, crew, answers, is_hasty=is_hasty)
+            steps = _by_populations(problem, model, deadline, crew, answers, is_hasty=is_hasty)
         for latest in steps:
             yield replace(latest, complaint=crew.workers.complaint)
 
 
 def _by_populations(
-    problem: Problem, deadline: Deadline, crew: Crew, answers: Answers, *, is_hasty: bool
+    problem: Problem, model: Model, deadline: Deadline, crew: Crew, answers: Answers, *, is_hasty: bool
 ) -> Iterator[Answers]:
-    """Take the actions of the core, until the error is as small as wanted."""
-    model = problem.model
+    """Take the actions of the core, until the error is as small as wanted; the model has penalties for constraints."""
     states = _states_in_memory(problem, from_coins(model))
     keep, in_time = keeper(answers.bounds.lower, answers.bounds.upper), deadline.share(policy.POPULATIONS_SHARE)
     limits = limits_of(in_time, states=states, tol=problem.tol, is_hasty=is_hasty, keep=keep)
@@ -159,12 +159,15 @@ def _with_annealing(problem: Problem, work: Work, answers: Answers, seconds: flo
 
 
 def continued(model: Model, run: Run, rng: np.random.Generator) -> Run:
-    """Return states that go on at the model, as many as there is time for: log Z needs fewer than means do."""
+    """Return states that go on at the model, as many as there is time for: log Z needs fewer than means do.
+
+    With constraints they stay as they are.
+    """
     one = costs.MEANS_ENTRY * (model.n + 2 * model.edge_count + len(model.higher.spin)) / clock.OPERATIONS_PER_SECOND
     affordable = min(policy.SPINS_FOR_MARGINALS / max(model.n, 1), current().left / one, policy.STATES_FOR_MARGINALS)
     run = run.thinned(math.ceil(run.size / max(affordable, policy.FEWEST_FOR_MARGINALS)))
     sweeps = int(affordable / run.size)
-    if sweeps <= 1:
+    if sweeps <= 1 or model.constraints:
         return run
     path = from_coins(model)
     with crew_for(path) as crew:
@@ -226,6 +229,9 @@ def sum_beside(work: Work, answers: Answers) -> Answers:
 def both_ways(problem: Problem, deadline: Deadline, crew: Crew, answers: Answers) -> Iterator[Answers]:
     """Take a few states to the model and back, through as many points as there is time for."""
     if "annealing" in problem.exclude:
+        return
+    if problem.model.constraints:
+        yield answers.without("there is no time for as many states as a model with constraints needs", "annealing")
         return
     model, rng = problem.model, np.random.default_rng(problem.seed)
     began = clock.seconds()

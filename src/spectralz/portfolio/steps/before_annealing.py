@@ -218,6 +218,10 @@ def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterato
         why = "with terms of three and more spins the size of its error is not known"
         yield answers.without(policy.PAIRS_ONLY, "ep").without(why, "bp")
         return
+    if model.constraints:
+        why = "with constraints the size of its error is not known"
+        yield answers.without(policy.NO_CONSTRAINTS, "ep").without(why, "bp")
+        return
     if "ep" in problem.exclude:
         return
     if answers.is_compressed(problem.tol):
@@ -251,6 +255,7 @@ def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Ite
     model, edges = problem.model, problem.model.edge_count
     if (
         isinstance(model, Polynomial)
+        or model.constraints
         or model.n < policy.FEWEST_BP_SPINS
         or "bp" in (*problem.exclude, *answers.not_run)
     ):

@@ -8,6 +8,7 @@ in the core, and their states are samples.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -150,8 +151,19 @@ class Cooling:
     is_interrupted: bool = False
 
     def at(self, k: int) -> list[tuple[int, Population]]:
-        """Return the populations that were counted at a temperature, with the numbers of their routes."""
-        return [(r, seen[k]) for r, batches in enumerate(self.counted) for seen in batches if k in seen]
+        """Return the populations that were counted at a temperature, with the numbers of their routes.
+
+        States that break a constraint weigh nothing.
+        """
+        constraints = self.work.model.constraints
+        batches = ((r, seen) for r, batches in enumerate(self.counted) for seen in batches)
+        return [(r, seen[k].under(constraints)) for r, seen in batches if k in seen]
+
+    def satisfying(self, k: int) -> float:
+        """Return the share of the ordinary population at a temperature that satisfies the constraints."""
+        before = [seen[k].mean_log_z for seen in self.counted[0] if k in seen]
+        after = [population.mean_log_z for r, population in self.at(k) if r == 0]
+        return max((math.exp(a - b) for a, b in zip(after, before, strict=True)), default=1.0)
 
     def own(self, r: int, k: int) -> int | None:
         """Return the cell that a route's pilot stays at one image of, if it does."""
@@ -305,7 +317,7 @@ def _carried(cooling: Cooling, phase: Light, k: int) -> float:
 def _energy(model: Model, mean: FloatArray, rng: np.random.Generator) -> float:
     """Return the mean energy of independent spins with given means."""
     x = np.where(rng.random((STATES_FOR_ENERGY, len(mean))) < (1.0 + mean) / 2.0, 1, -1).astype(np.int8)
-    return -float(np.mean(model.log_weight(x)))
+    return -float(np.mean(model.unconstrained.log_weight(x)))
 
 
 def _searched(cooling: Cooling, k: int, share: float) -> Cooling:
@@ -452,7 +464,8 @@ def evidence_by_temperature(cooling: Cooling) -> list[SamplingEvidence]:
             for phase in cooling.light
             if phase.found_at >= k and not _is_center(cooling, phase, k)
         ]
-        evidence.append(evidence_of(rows[k], shares[k], sources[: cooling.cells[k].count], light, words))
+        sources_here, share = sources[: cooling.cells[k].count], cooling.satisfying(k)
+        evidence.append(evidence_of(rows[k], shares[k], sources_here, light, words, share))
     return evidence
 
 

@@ -85,7 +85,7 @@ def sample_of(
     x, counts = as_they_count(population.x[rows], cells, coefficients, own, rng)
     weight = (population.share * np.exp(population.log_z - scale)[:, None]).ravel()[rows] * step * counts
     group = rows // each
-    energy = -np.asarray(model.log_weight(x), dtype=np.float64)
+    energy = -np.asarray(model.unconstrained.log_weight(x), dtype=np.float64)
     counts = np.bincount(np.arange(groups) % BLOCKS, minlength=BLOCKS).astype(float)
     return Sample(x, energy, weight, group % BLOCKS, counts, population.families())
 

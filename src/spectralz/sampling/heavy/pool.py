@@ -220,8 +220,8 @@ MOST_ENTRIES = 1e9
 
 
 def space_of(model: Model) -> WholeStates | KeptSide:
-    """Return the smaller side of a bipartite model, otherwise all spins."""
-    sides = sides_of(model)
+    """Return the smaller side of a bipartite model, otherwise all spins, as with constraints."""
+    sides = None if model.constraints else sides_of(model)
     return WholeStates(model) if sides is None else KeptSide(model, sides)
 
 
@@ -330,6 +330,8 @@ class StatePool:
 
         rows = self._rows_at_once
         for part in (v[k : k + rows] for k in range(0, len(v), rows)):
+            if self.model.constraints:
+                part = part[self.model.constraints.hold(np.asfortranarray(part))]
             old = self._count
             clock.charge(costs.POOL_SPIN * part.size)
             is_new = np.empty(len(part), dtype=np.bool_)
@@ -387,7 +389,7 @@ def state_pool(model: Model, max_states: int, max_memory: int = 2**30) -> StateP
 def _log_sum(log_weight: FloatArray) -> float:
     from scipy.special import logsumexp
 
-    return float(logsumexp(log_weight))
+    return float(logsumexp(log_weight)) if len(log_weight) else -math.inf
 
 
 def _unpack(keys: NDArray[np.uint64], n: int) -> NDArray[np.int8]:
