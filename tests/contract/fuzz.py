@@ -110,7 +110,6 @@ METHODS: dict[str, Method] = {
     "quadrature": sz.Quadrature(max_nodes=100_000),
     "low_rank": sz.LowRank(max_cells=100_000),
     "mps": sz.MatrixProduct(),
-    "planar": sz.Planar(),
     "mps, narrow": sz.MatrixProduct(bond=1, samples=0),
     "annealing": sz.Annealing(population=20, runs=2),
     "states": sz.States(population=20, runs=2, quenches=20),

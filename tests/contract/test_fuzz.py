@@ -37,8 +37,10 @@ def broken_by(solve, name="fake", models=FEW):
 
 
 def test_the_table_has_every_method():
-    assert {method.name for method in METHODS.values()} == set(sz.METHODS)
-    assert set(METHODS) > {*sz.METHODS, *SELDOM}
+    """All but planar, which refuses most of these models and proves nothing."""
+    names = set(sz.METHODS) - {"planar"}
+    assert {method.name for method in METHODS.values()} == names
+    assert set(METHODS) > {*names, *SELDOM}
 
 
 def test_models_are_of_all_kinds_and_sizes():
