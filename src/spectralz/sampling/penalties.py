@@ -84,6 +84,8 @@ def breaks_hard_terms(model: Model, x: NDArray[np.int8]) -> bool:
     size = max(higher.largest, 2 if len(J) else 1)
     if 2.0 * largest * 2.0 ** min(size, 60) < HARD or len(J) + higher.number > MOST_TERMS:
         return False
+    if 4.0 ** min(size, 60) > MOST_ENTRIES:
+        return False
     terms: dict[tuple[int, ...], float] = dict(higher.items())
     terms |= {(i, j): weight for (i, j), weight in zip(edges.tolist(), J.tolist(), strict=True)}
     terms |= {(i,): weight for i, weight in enumerate(model.field.tolist()) if weight}
