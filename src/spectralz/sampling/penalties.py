@@ -79,6 +79,8 @@ def breaks_hard_terms(model: Model, x: NDArray[np.int8]) -> bool:
     >>> [breaks_hard_terms(model, np.array(x, dtype=np.int8)) for x in ([1, 1, 1], [1, -1, 1])]
     [False, True]
     """
+    if model.storage.terms is not None or model.edge_count > MOST_TERMS:  # before any are listed
+        return False
     (edges, J), higher = model.edges(), model.higher
     largest = max(float(np.abs(w).max(initial=0.0)) for w in (model.field, J, higher.weight))
     size = max(higher.largest, 2 if len(J) else 1)
