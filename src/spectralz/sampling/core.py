@@ -34,7 +34,7 @@ from spectralz.sampling.cells import (
     stays,
 )
 from spectralz.sampling.path import Path, from_coins, from_subgraph, path_to, weak_biases, width_of
-from spectralz.sampling.penalties import breaks_hard_terms
+from spectralz.sampling.penalties import breaks_hard_terms, may_have_hard_terms
 from spectralz.sampling.phases_found import (
     APART,
     FEWEST_HELD,
@@ -502,6 +502,8 @@ def evidence(work: Work) -> SamplingEvidence:
 
 
 def _breaks_hard_terms(work: Work) -> bool:
+    if not may_have_hard_terms(work.model):  # so that most models need not weigh their states here
+        return False
     x = np.concatenate([p.x for counted in work.counted for p in counted] or [np.empty((0, work.model.n), np.int8)])
     return len(x) > 0 and breaks_hard_terms(work.model, x[np.argmax(work.model.log_weight(x))])
 

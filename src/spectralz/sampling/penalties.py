@@ -65,6 +65,18 @@ def penalized(model: Model) -> Model:
     return best
 
 
+def may_have_hard_terms(model: Model) -> bool:
+    """Return whether terms of a model may add up to ``HARD`` nats in a table, and are few enough to be looked at."""
+    if model.storage.terms is not None or model.edge_count > MOST_TERMS:  # before any are listed
+        return False
+    (_, J), higher = model.edges(), model.higher
+    largest = max(float(np.abs(w).max(initial=0.0)) for w in (model.field, J, higher.weight))
+    size = max(higher.largest, 2 if len(J) else 1)
+    if 2.0 * largest * 2.0 ** min(size, 60) < HARD or len(J) + higher.number > MOST_TERMS:
+        return False
+    return 4.0 ** min(size, 60) <= MOST_ENTRIES
+
+
 def breaks_hard_terms(model: Model, x: NDArray[np.int8]) -> bool:
     """Return whether a state is lighter by ``HARD`` nats or more in a table than the table's heaviest state.
 
@@ -79,15 +91,9 @@ def breaks_hard_terms(model: Model, x: NDArray[np.int8]) -> bool:
     >>> [breaks_hard_terms(model, np.array(x, dtype=np.int8)) for x in ([1, 1, 1], [1, -1, 1])]
     [False, True]
     """
-    if model.storage.terms is not None or model.edge_count > MOST_TERMS:  # before any are listed
+    if not may_have_hard_terms(model):
         return False
     (edges, J), higher = model.edges(), model.higher
-    largest = max(float(np.abs(w).max(initial=0.0)) for w in (model.field, J, higher.weight))
-    size = max(higher.largest, 2 if len(J) else 1)
-    if 2.0 * largest * 2.0 ** min(size, 60) < HARD or len(J) + higher.number > MOST_TERMS:
-        return False
-    if 4.0 ** min(size, 60) > MOST_ENTRIES:
-        return False
     terms: dict[tuple[int, ...], float] = dict(higher.items())
     terms |= {(i, j): weight for (i, j), weight in zip(edges.tolist(), J.tolist(), strict=True)}
     terms |= {(i,): weight for i, weight in enumerate(model.field.tolist()) if weight}
