@@ -165,7 +165,8 @@ def thermodynamics(
         else:
             has_more = bool(free.higher.number or free.constraints)
             if has_more and method in PAIRWISE_WAYS:
-                raise OptionError(f"{method!r} takes pairs of spins only; curves of this model are made by annealing")
+                what = "pairs of spins only, and no constraints"
+                raise OptionError(f"{method!r} takes {what}; curves of this model are made by annealing")
             left_out = (*left_out, *PAIRWISE_WAYS) if has_more else left_out
             ways = {name: way for name, way in WAYS.items() if name == method or name not in left_out}
             ways = {method: WAYS[method]} if method in WAYS else _with_graph(ways, graph)
