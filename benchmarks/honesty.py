@@ -5,6 +5,8 @@ others), new ones in every run; ``--seed`` repeats a run. The methods that could
 planar and quadrature, are excluded. It prints a table by family, and every answer that is trusted and off by more than
 5 standard errors, with the command that repeats it. The exit status is 1 if there is such an answer, or a proven bound
 on the wrong side.
+``--rival FILE`` asks another program instead, whose ``log_z(model, seconds, seed)`` returns a dictionary with log_z,
+std_error and trusted; it gets a second for 1e9 operations, and the models of pairs of spins alone.
 ``--json`` saves the rows, and ``--before`` lists the models that were trusted and right in an earlier run of the same
 seed and are not trusted now. ``--families first_order`` stands for all families of first-order transitions,
 ``machines`` for those of RBMs, ``polynomials`` for those with terms of three and more spins, ``new`` for the kinds of
@@ -17,6 +19,7 @@ in seconds they depend on the clock.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import math
 import multiprocessing
@@ -28,6 +31,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +91,7 @@ def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> R
             limit = limit or {"work": work_for(family, known.model.n)}
             found = sz.log_z(known.model, exclude=EXCLUDED, seed=auto_seed, **limit)
     chosen = [trial.method for trial in found.tried if trial.verdict is sz.Verdict.CHOSEN]
-    return {
-        "family": family,
-        "seed": seed,
-        "index": index,
-        "about": known.about,
-        "n": known.model.n,
-        "truth": known.log_z,
+    return asked_about(family, seed, index, known) | {
         "log_z": found.log_z,
         "std_error": found.std_error,
         "lower": found.lower,
@@ -104,6 +102,52 @@ def solved_row(family: str, seed: int, index: int, limit: dict[str, float]) -> R
         "status": str(found.status),
         "seconds": found.seconds,
     }
+
+
+def asked_about(family: str, seed: int, index: int, known: Known) -> Row:
+    """Return what a row says of its model."""
+    return {
+        "family": family,
+        "seed": seed,
+        "index": index,
+        "about": known.about,
+        "n": known.model.n,
+        "truth": known.log_z,
+    }
+
+
+def rival_row(family: str, seed: int, index: int, limit: dict[str, float], file: Path) -> Row | None:
+    """Return the answer of another program for a model; None if it has terms of three spins or hidden units."""
+    known, its_seed = drawn(family, seed, index)
+    if known.model.higher.number or isinstance(known.model, sz.RBM):
+        return None
+    rival = rival_of(file)
+    seconds = limit.get("budget") or (limit.get("work") or work_for(family, known.model.n)) / 1e9
+    found = rival.log_z(known.model, seconds, its_seed)
+    return asked_about(family, seed, index, known) | {
+        "log_z": float(found["log_z"]),
+        "std_error": float(found["std_error"]),
+        "lower": None,
+        "upper": None,
+        "kind": "estimate",
+        "trusted": bool(found["trusted"]),
+        "chosen": file.name,
+        "status": str(found["why"]),
+        "seconds": float(found["cpu"]),
+    }
+
+
+@cache
+def rival_of(file: Path) -> Any:
+    """Load a program, and let it compile what it needs."""
+    spec = importlib.util.spec_from_file_location("rival", file)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{file} is no Python program")
+    rival = importlib.util.module_from_spec(spec)
+    sys.modules["rival"] = rival  # its dataclasses look there
+    spec.loader.exec_module(rival)
+    rival.log_z(sz.generators.complete(10, 1.0, seed=0), 0.1, 0)
+    return rival
 
 
 def work_for(family: str, n: int) -> float:
@@ -242,6 +286,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--work", type=float, help="operations per model; 1e9, or 1e10 for large first-order models")
     parser.add_argument("--budget", type=float, help="seconds per model, instead of work")
     parser.add_argument("--bond", type=int, help="run mps alone with this bond, instead of auto")
+    parser.add_argument("--rival", type=Path, metavar="FILE", help="a program to ask instead of auto")
     parser.add_argument("--workers", type=int, default=2, help="processes with one thread each")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file to save the rows in")
     parser.add_argument("--before", type=Path, metavar="FILE", help="rows of an earlier run with the same seed")
@@ -261,8 +306,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     limit = {name: getattr(asked, name) for name in ("budget", "work", "bond") if getattr(asked, name)}
     print(", ".join([f"seed {seed}", *(f"{name} {value:g}" for name, value in limit.items()), processor()]), flush=True)
     jobs = [(family, seed, asked.first + i, limit) for i in range(asked.models) for family in asked.families]
+    if asked.rival:
+        found = rows_of_all(rival_row, [(*job, asked.rival) for job in jobs], asked.workers)
+    else:
+        found = rows_of_all(solved_row, jobs, asked.workers)
     rows = sorted(
-        rows_of_all(solved_row, jobs, asked.workers),
+        (row for row in found if row is not None),
         key=lambda row: (asked.families.index(row["family"]), row["index"]),
     )
     wrong, crossed = [row for row in rows if is_wrong(row)], [row for row in rows if has_wrong_bound(row)]
