@@ -1,17 +1,21 @@
-"""Measure curves over temperature: ``python -m benchmarks.curves [torus] [curie_weiss] [glass] [bimodal] [picture]``.
+"""Measure curves over temperature: ``python -m benchmarks.curves [NAME ...]``, of the tables below.
 
 ``torus``: log Z, energy and heat capacity of the 2D Ising torus by annealing, compared with Kaufman's closed form.
 ``curie_weiss``: the same for Curie-Weiss models, compared with sums over the magnetization. ``glass``: the heat
 capacity of a 3D glass in short runs, compared with a long one. ``bimodal``: which methods answer on glasses of 24 x 24
-spins, and how well. ``picture``: the picture of docs/after-log-z.md. Errors
-are in units of their own standard errors.
+spins, and how well. ``beside``: what curves of glasses and SK models cost beside ``log_z``. ``picture``: the picture of
+docs/after-log-z.md. Errors are in units of their own standard errors.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
+import statistics
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -115,6 +119,43 @@ def bimodal(seconds: float) -> str:
     return table(headings, lines)
 
 
+GLASSES: dict[str, Callable[[], sz.Ising]] = {
+    "open 24 x 24, ±J": lambda: sz.generators.square(24, 24, 1.0, 0, "bimodal"),
+    "open 32 x 32, ±J": lambda: sz.generators.square(32, 32, 1.0, 0, "bimodal"),
+    "open 24 x 24, Gaussian": lambda: sz.generators.square(24, 24, 1.0, 0),
+    "torus 24 x 24, ±J": lambda: sz.generators.square(24, 24, 1.0, 0, "bimodal", periodic=True),
+    "torus 32 x 32, ±J": lambda: sz.generators.square(32, 32, 1.0, 0, "bimodal", periodic=True),
+    "torus 24 x 24, Gaussian": lambda: sz.generators.square(24, 24, 1.0, 0, periodic=True),
+    "cube 8^3": lambda: sz.generators.spin_glass_3d(8, 1.0, 0),
+    "SK 100": lambda: sz.generators.sk(100, 1.5, 0),
+    "SK 200": lambda: sz.generators.sk(200, 1.5, 0),
+    "SK 500": lambda: sz.generators.sk(500, 1.5, 0),
+}
+
+
+def beside(work: float, seeds: int) -> str:
+    """Return the variance of curves of four temperatures at the coldest one, over that of ``log_z`` there alone."""
+    betas = np.array([0.25, 0.5, 0.75, 1.0])
+    asked: dict[str, Any] = {"exclude": [name for name in sz.METHODS if name != "annealing"], "work": work}
+    lines, ratios = [], []
+    for name, make in GLASSES.items():
+        model, each, lost = make(), [], 0
+        for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+            curve = sz.thermodynamics(model, betas, seed=seed, **asked)
+            alone = [sz.log_z(model.scaled(beta), seed=seed, **asked) for beta in betas]
+            each.append((curve.log_z_error[-1] / alone[-1].std_error) ** 2)
+            lost += sum(one.trusted and not is_trusted for one, is_trusted in zip(alone, curve.trusted, strict=True))
+            apart = max(
+                abs(one.log_z - value) / math.hypot(one.std_error, error)
+                for one, value, error in zip(alone, curve.log_z, curve.log_z_error, strict=True)
+            )
+        ratios.append(statistics.geometric_mean(each))
+        lines.append([name, f"{ratios[-1]:.2f}", f"{max(each):.2f}", str(lost), f"{apart:.1f}"])
+        print(" | ".join(lines[-1]), flush=True)
+    lines.append(["all", f"{statistics.geometric_mean(ratios):.2f}", f"{max(ratios):.2f}", "", ""])
+    return table(["model", "variance, curve / alone", "worst", "trusted alone only", "apart, in errors"], lines)
+
+
 def picture() -> str:
     """Draw the torus of 24 x 24 by annealing, on the closed form."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -149,6 +190,7 @@ def main() -> None:
             "curie_weiss": lambda: curie_weiss(asked.seconds),
             "glass": lambda: glass(asked.seconds, asked.seeds),
             "bimodal": lambda: bimodal(asked.seconds),
+            "beside": lambda: beside(asked.seconds * 1e9, asked.seeds),
             "picture": picture,
         }[name]()
         print(f"\n{made}\n", flush=True)
