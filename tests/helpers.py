@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -371,6 +373,13 @@ class Page(HTMLParser):
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def drawings(self) -> list[ElementTree.Element]:
+        """The drawings in the page, read as XML."""
+        start = "data:image/svg+xml;base64,"
+        sources = [image["src"] or "" for image in self.all("img")]
+        return [ElementTree.fromstring(base64.b64decode(s.removeprefix(start))) for s in sources if s.startswith(start)]
 
     @property
     def words(self) -> str:

@@ -169,7 +169,7 @@ def _proof_and_status(estimate: Estimate) -> str:
 def _bracket(estimate: Estimate) -> str:
     alt = f"{tables.headline(estimate)}. {proven(estimate.lower, estimate.upper)}."
     caption = "The answer in its proven bounds, if there are any, and the answer of each method that was tried."
-    return _drawn("bracket", lambda narrow: bracket_figure(estimate, is_narrow=narrow), alt, caption)
+    return _drawn(lambda: bracket_figure(estimate), alt, caption)
 
 
 def _compared_picture(comparison: Comparison) -> str:
@@ -179,14 +179,12 @@ def _compared_picture(comparison: Comparison) -> str:
     caption = "log Z by each method, with its proven bounds; the line is the exact value."
     if comparison.reference is None:
         caption = "log Z by each method, with its proven bounds."
-    return _drawn("comparison", lambda narrow: comparison_figure(comparison, is_narrow=narrow), alt, caption)
+    return _drawn(lambda: comparison_figure(comparison), alt, caption)
 
 
-def _drawn(name: str, draw: Callable[[bool], Figure], alt: str, caption: str) -> str:
-    kinds = {"wide": False, "narrow": True}
+def _drawn(draw: Callable[[], Figure], alt: str, caption: str) -> str:
     with any_letters():
-        pictures = [in_page(draw(narrow), f"{name}-{kind}", kind, alt) for kind, narrow in kinds.items()]
-    return figure_html(pictures, escape(caption))
+        return figure_html(in_page(draw(), alt), escape(caption))
 
 
 def _tried(trials: Sequence[Trial]) -> str:
@@ -236,7 +234,7 @@ def _means(marginals: Marginals) -> str:
     noun = "unit" if marginals.values == "01" else "spin"
     rest = f"<p>The table has the first {shown} of {counted(n, noun)}.</p>" if shown < n else ""
     caption = f"Means of {counted(n, noun)} ({marginals.kind})."
-    picture = _drawn("means", lambda narrow: means_figure(marginals, is_narrow=narrow), caption, caption) if n else ""
+    picture = _drawn(lambda: means_figure(marginals), caption, caption) if n else ""
     return section("means", "The marginals", picture, rest, _table_of_means(marginals, shown) if n else "")
 
 

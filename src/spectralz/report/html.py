@@ -103,7 +103,7 @@ def _figure(section: Section) -> str:
         return f'<p class="notice">{escape(picture)}</p>' if entry.rows else ""
     beside = ", ".join(f'<a href="./{quote(entry.name)}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv"))
     caption = f'{sentences.runs_in_words(entry)} <span class="files">Beside this page: {beside}.</span>'
-    return figure_html(list(picture.shown), caption)
+    return figure_html(picture.shown, caption)
 
 
 def _claims(section: Section) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from spectralz.report.inline import any_letters, in_page
 from spectralz.report.sentences import message_of
 from spectralz.show import curves
-from spectralz.show.canvas import empty_figure, fit_narrow, narrow_font, saved
+from spectralz.show.canvas import empty_figure, saved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing as files, and as HTML for wide and for narrow screens."""
+    """A drawing as files, and as HTML."""
 
     svg: bytes
     png: bytes
-    shown: tuple[str, ...]
+    shown: str
 
 
 def draw(entry: Entry, alt: str) -> Picture | str:
@@ -47,22 +47,15 @@ def _drawn(entry: Entry, alt: str) -> Picture:
 
     # The salt and the missing date ensure that the same rows give the same bytes.
     with mpl.rc_context({"svg.hashsalt": entry.name, "svg.fonttype": "path", "font.size": 11}):
-        wide = _figure(entry)
-        svg = saved(wide, "svg", metadata={"Date": None, "Title": entry.title})
-        wide.set_layout_engine("none")  # keep the layout found for the first format
-        png = saved(wide, "png", dpi=144, metadata={"Title": entry.title})
-        with narrow_font():
-            narrow = _figure(entry, is_narrow=True)
-            fit_narrow(narrow)
-            shown = (
-                in_page(wide, f"{entry.anchor}-wide", "wide", alt),
-                in_page(narrow, f"{entry.anchor}-narrow", "narrow", alt),
-            )
-    return Picture(svg, png, shown)
+        figure = _figure(entry)
+        svg = saved(figure, "svg", metadata={"Date": None, "Title": entry.title})
+        figure.set_layout_engine("none")  # keep the layout found for the first format
+        png = saved(figure, "png", dpi=144, metadata={"Title": entry.title})
+        return Picture(svg, png, in_page(figure, alt))
 
 
-def _figure(entry: Entry, *, is_narrow: bool = False) -> Figure:
-    canvas = empty_figure(is_narrow=is_narrow)
+def _figure(entry: Entry) -> Figure:
+    canvas = empty_figure()
     axes = canvas.add_subplot()
     if entry.figure is not None:
         entry.figure.draw(entry.rows, axes)

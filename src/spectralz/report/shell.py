@@ -7,7 +7,6 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 import spectralz
-from spectralz.report.colors import color_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,8 +40,7 @@ def render_shell(title: str, parts: Iterable[str]) -> str:
 <title>{escape(title)}</title>
 <link rel="icon" href="data:,">
 <style>
-{_resource("report.css")}{color_rules(body)}
-</style>
+{_resource("report.css")}</style>
 </head>
 <body>
 <main>

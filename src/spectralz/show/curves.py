@@ -6,7 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from spectralz.show.canvas import HEIGHT, LETTERS, NARROW_HEIGHT, is_narrow
+from spectralz.show.canvas import HEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +20,7 @@ COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#B87A00", "#2E93CC", "#7A
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LEGEND_LINE = 0.2  # in inches
 LEGEND_COLUMNS = 2
+LETTERS = 38  # in one of them
 # A legend begins as far below its axes as if they had this height, in inches.
 USUAL_AXES = 3.4
 # An error counts as rounding if it is no larger than this share of log Z.
@@ -90,7 +91,7 @@ def scale_errors(axes: Axes, heights: Sequence[float], floor: float, words: str 
 
 
 def plain_powers(axis: Axis) -> None:
-    """Write the numbers of a logarithmic axis without raised exponents, which are too small to read on a phone.
+    """Write the numbers of a logarithmic axis without raised exponents, which are small.
 
     If the axis has fewer than two powers of ten, there are numbers between them too.
     """
@@ -149,21 +150,18 @@ def draw_legend(axes: Axes, *, title: str | None = None, drop: float = 0.14) -> 
         return
     figure = axes.figure
     assert isinstance(figure, Figure)
-    narrow = is_narrow(figure)
-    columns = 1 if narrow else LEGEND_COLUMNS
     if len(figure.axes) == 1:
-        lines = math.ceil(len(handles) / columns) + (title is not None) * (1 + narrow)
-        height = NARROW_HEIGHT if narrow else HEIGHT
-        figure.set_size_inches(figure.get_size_inches()[0], height + LEGEND_LINE * lines)
+        lines = math.ceil(len(handles) / LEGEND_COLUMNS) + (title is not None)
+        figure.set_size_inches(figure.get_size_inches()[0], HEIGHT + LEGEND_LINE * lines)
     below = ScaledTranslation(0.0, -drop * USUAL_AXES, figure.dpi_scale_trans)
     axes.legend(
         [handles[k] for k in order],
         [textwrap.fill(labels[k], LETTERS) for k in order],
-        title=textwrap.fill(title, LETTERS) if title and narrow else title,
+        title=title,
         loc="upper center",
         bbox_to_anchor=(0.46, 0.0),
         bbox_transform=axes.transAxes + below,
-        ncols=columns,
+        ncols=LEGEND_COLUMNS,
         frameon=False,
         fontsize=9.5,
         handlelength=3.2,

@@ -2,7 +2,7 @@
 
 `estimate`, `bounds`, `comparison`, `marginals` and `model` draw on the given Axes, or on a new one, and return it; the
 results' own ``plot`` calls them. `bracket_picture` and `comparison_picture` return files. `bracket_figure`,
-`comparison_figure` and `means_figure` return the figures of pages, for wide and for narrow screens.
+`comparison_figure` and `means_figure` return the figures of pages.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import numpy as np
 from spectralz.result import Kind
 from spectralz.show import maps
 from spectralz.show import rows as drawing
-from spectralz.show.canvas import check_format, empty_figure, fit_narrow, narrow_font, saved
+from spectralz.show.canvas import check_format, empty_figure, saved
 from spectralz.show.curves import COLORS
 from spectralz.show.numbers import probable, proven
 from spectralz.show.tables import headline
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -337,46 +336,37 @@ def bracket_picture(estimate: Estimate, title: str, file_format: str = "png") ->
     return saved(bracket_figure(estimate, title), file_format, dpi=DPI)
 
 
-def comparison_figure(comparison: Comparison, title: str = "", *, is_narrow: bool = False) -> Figure:
-    """Return the figure of `comparison_picture`, or one for a narrow screen."""
+def comparison_figure(comparison: Comparison, title: str = "") -> Figure:
+    """Return the figure of `comparison_picture`."""
     rows = drawing.rows_of_comparison(comparison)
-    with narrow_font(is_narrow):
-        figure = _figure(title, len(rows), is_narrow)
-        drawing.draw_comparison(figure.add_subplot(), comparison, rows)
-        _finish(figure, drawing.handles_of(rows, "not converged"), is_narrow)
+    figure = _figure(title, len(rows))
+    drawing.draw_comparison(figure.add_subplot(), comparison, rows)
+    drawing.add_legend(figure, drawing.handles_of(rows, "not converged"))
     return figure
 
 
-def bracket_figure(estimate: Estimate, title: str = "", *, is_narrow: bool = False) -> Figure:
-    """Return the figure of `bracket_picture`, or one for a narrow screen, with the panels below each other."""
+def bracket_figure(estimate: Estimate, title: str = "") -> Figure:
+    """Return the figure of `bracket_picture`."""
     rows = drawing.rows_of_answer(estimate)
     near = drawing.zoom(rows)
-    shape = (1, 1) if near is None else (2, 1) if is_narrow else (1, 2)
-    with narrow_font(is_narrow):
-        figure = _figure(title, len(rows) * shape[0], is_narrow)
-        panels = figure.subplots(*shape, sharey=not is_narrow, squeeze=False).ravel()
-        for axes in panels:
-            drawing.draw_answer(axes, estimate, rows, is_numbered=False)
-        if near is not None:
-            panels[0].set_title("with the proven bounds", fontsize="medium")
-            panels[1].set_title("the estimates alone", fontsize="medium")
-            panels[1].set_xlim(near)
-            if not is_narrow:
-                panels[1].tick_params(axis="y", length=0)
-        handles = drawing.handles_of(rows, "not trusted") + drawing.interval_handles(estimate.interval)
-        _finish(figure, handles, is_narrow)
+    figure = _figure(title, len(rows))
+    panels = figure.subplots(1, 1 if near is None else 2, sharey=True, squeeze=False).ravel()
+    for axes in panels:
+        drawing.draw_answer(axes, estimate, rows, is_numbered=False)
+    if near is not None:
+        panels[0].set_title("with the proven bounds", fontsize="medium")
+        panels[1].set_title("the estimates alone", fontsize="medium")
+        panels[1].set_xlim(near)
+        panels[1].tick_params(axis="y", length=0)
+    handles = drawing.handles_of(rows, "not trusted") + drawing.interval_handles(estimate.interval)
+    drawing.add_legend(figure, handles)
     return figure
 
 
-def means_figure(marginals_: Marginals, *, is_narrow: bool = False) -> Figure:
+def means_figure(marginals_: Marginals) -> Figure:
     """Return the picture of `marginals` as a figure without a title."""
-    with narrow_font(is_narrow):
-        height = 3.4 if is_narrow or _side_of_map(marginals_) is None else 4.6
-        figure = empty_figure(height, is_narrow=is_narrow)
-        axes = marginals(marginals_, figure.add_subplot())
-        axes.set_title("")
-        if is_narrow:
-            fit_narrow(figure)
+    figure = empty_figure(3.4 if _side_of_map(marginals_) is None else 4.6)
+    marginals(marginals_, figure.add_subplot()).set_title("")
     return figure
 
 
@@ -401,14 +391,8 @@ def _height(rows: int) -> float:
     return 1.6 + 0.42 * max(rows, 1)
 
 
-def _figure(title: str, rows: int, is_narrow: bool) -> Figure:
-    figure = empty_figure(_height(rows), None if is_narrow else WIDTH, is_narrow=is_narrow)
+def _figure(title: str, rows: int) -> Figure:
+    figure = empty_figure(_height(rows), WIDTH)
     if title:
         figure.suptitle(title)
     return figure
-
-
-def _finish(figure: Figure, handles: list[Artist], is_narrow: bool) -> None:
-    drawing.add_legend(figure, handles, columns=2 if is_narrow else None)
-    if is_narrow:
-        fit_narrow(figure)

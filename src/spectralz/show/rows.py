@@ -305,9 +305,9 @@ def _marker(kind: Kind) -> Artist:
     return _handle(color=COLORS[kind], marker=MARKERS[kind], linestyle="", label=str(kind))
 
 
-def add_legend(figure: Figure, handles: list[Artist], columns: int | None = None) -> None:
-    """Put a legend below everything in a figure, in one line unless columns are given."""
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns or max(len(handles), 1), **LEGEND)
+def add_legend(figure: Figure, handles: list[Artist]) -> None:
+    """Put a legend below everything in a figure, in one line."""
+    figure.legend(handles=handles, loc="outside lower center", ncols=max(len(handles), 1), **LEGEND)
 
 
 def add_legend_below(axes: Axes, handles: list[Artist]) -> None:
