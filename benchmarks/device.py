@@ -2,7 +2,7 @@
 
 Tables: ``sweep`` for sweeps of dense models, ``updates`` for those of sparse graphs, ``sparse`` for log Z of large
 sparse graphs by `auto` in ``--seconds``, ``agree`` for both devices on small ones, ``sk`` for log Z of a large glass,
-``rbm`` for a machine, ``sdp`` for the diagonal SDP, ``spectral`` for Algorithm 2, ``ep``; by default all of them. Lines
+``rbm`` for a machine, ``sdp`` for the diagonal SDP, ``spectral`` for Algorithm 2; by default all of them. Lines
 have the seconds of a first call, compilation included, of a second one without it, and those of compiled code on the
 CPU for up to ``--cpu-up-to`` spins.
 With ``--any-device`` JAX's own CPU is taken where there is no GPU, to try the file. The tables are in docs/gpu.md.
@@ -30,7 +30,6 @@ from spectralz.sampling.population import carry
 from spectralz.sampling.spread import crew_for
 
 SIZES = (5_000, 10_000, 20_000)
-EP_SIZES = (2_000, 5_000)
 GAP = 1e-6
 SWEPT_SIZES = (2_000, 5_000, 20_000)
 STATES = (1_024, 4_096)
@@ -313,18 +312,6 @@ def spectral(options: Options) -> str:
     return table([*HEADINGS, "gap", "factor error", "log Z from the CPU's", "stages, s"], rows)
 
 
-def ep(options: Options) -> str:
-    """Run expectation propagation on a glass at twice its critical temperature."""
-    rows = []
-    for n in options.sizes or EP_SIZES:
-        model = sz.Ising(np.full(n, 0.1), 0.5 * glass(n))
-        found = on_each(lambda device, model=model: sz.log_z(model, "ep", device=device), n, options)
-        answer = found[1].answer
-        apart = "-" if found[2] is None else f"{abs(answer.log_z - found[2].answer.log_z):.0e}"
-        rows.append(cells(n, found, "-" if answer.std_error is None else f"{answer.std_error:.1e}", apart))
-    return table([*HEADINGS, "std_error", "log Z from the CPU's"], rows)
-
-
 # Each table is a function of the options that returns its text.
 TABLES: dict[str, Callable[[Options], str]] = {
     "sweep": sweep,
@@ -335,7 +322,6 @@ TABLES: dict[str, Callable[[Options], str]] = {
     "rbm": rbm,
     "sdp": sdp,
     "spectral": spectral,
-    "ep": ep,
 }
 
 

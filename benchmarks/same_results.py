@@ -44,7 +44,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ep": ("ep", {}),
     "ep uncorrected": ("ep", {"correction": False, "restarts": 3, "seed": 7}),
     "mf": ("mf", {"restarts": 3}),
-    "mf spectral": ("mf", {"start": "spectral", "seed": 1}),
+    "mf leading": ("mf", {"start": "leading", "seed": 1}),
     "mbe": ("mbe", {"ibound": 4}),
     "mbe lower": ("mbe", {"ibound": 5, "bound": "lower", "partition": "content"}),
     "wmbe": ("wmbe", {"ibound": 4, "max_iter": 4}),

@@ -1,4 +1,4 @@
-"""The diagonal SDP, spectral and ep in JAX, on JAX's CPU: against the compiled code, numpy, and planted errors."""
+"""The diagonal SDP and spectral in JAX, on JAX's CPU: against the compiled code, numpy, and planted errors."""
 
 from __future__ import annotations
 
@@ -282,50 +282,12 @@ def test_spectral_counts_the_memory_that_it_takes_here():
         sz.log_z(model, "spectral", device="cpu", **options)
 
 
-# --- ep ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("many", [500, 10], ids=["climbing", "settling"])
-def test_ep_is_the_same(many, monkeypatch):
-    from spectralz.kernels.device import linear_algebra
-    from spectralz.parts.expectation_propagation import problem
-
-    calls = counted(monkeypatch, linear_algebra, "inverse")
-    monkeypatch.setattr(problem, "MANY_SPINS", many)
-    model = sz.generators.complete(N, 0.1, seed=0)
-    here, there = (sz.marginals(model, "ep", restarts=2, device=device) for device in ("cpu", "gpu"))
-    assert there.estimate.log_z == pytest.approx(here.estimate.log_z, abs=1e-8)
-    assert there.estimate.std_error == pytest.approx(here.estimate.std_error, rel=1e-4)
-    assert there.mean == pytest.approx(here.mean, abs=1e-7)
-    assert calls
-
-
-@pytest.mark.parametrize(("kind", "digits"), [(np.float64, 1e-12), (np.float32, 1e-5)])
-def test_factors_and_inverses(kind, digits):
-    from spectralz.kernels.device.linear_algebra import factored, inverse, product
-
-    B = np.random.default_rng(0).normal(size=(N, N))
-    A = (B @ B.T / N + np.eye(N)).astype(kind)
-    found, log_det = inverse(A, DEVICE)
-    assert found.dtype == kind
-    assert found @ A == pytest.approx(np.eye(N), abs=10 * digits)
-    assert np.array_equal(found, found.T)
-    assert log_det == pytest.approx(np.linalg.slogdet(A.astype(np.float64))[1], rel=1e-12)
-    solved, same = factored(A, DEVICE)
-    assert same == log_det
-    assert A @ solved(B[0]) == pytest.approx(B[0], abs=10 * digits)
-    assert product(A, A, DEVICE) == pytest.approx(A @ A, rel=10 * digits)
-    indefinite = A - 3.0 * np.eye(N, dtype=kind)
-    assert inverse(indefinite, DEVICE) is None
-    assert factored(indefinite, DEVICE) is None
-
-
 # --- what is refused -----------------------------------------------------------------------------------------------
 
 
 def ask_for_a_gpu():
     yield lambda: sz.diagonal_sdp(random_coupling(0), device="gpu")
-    for method in ("sdp", "spectral", "ep"):
+    for method in ("sdp", "spectral"):
         yield lambda method=method: sz.log_z(sz.generators.complete(5, 0.5, seed=0), method, device="gpu")
 
 
@@ -356,9 +318,8 @@ def test_what_the_device_cannot_hold_is_refused_before_work(monkeypatch):
     with pytest.raises(sz.errors.DeviceError, match=r"the SDP of 40 spins needs .* left; use device='cpu'"):
         sz.diagonal_sdp(random_coupling(0), device="gpu")
     model = sz.generators.complete(N - 1, 0.5, seed=0)
-    for method in ("spectral", "ep"):
-        with pytest.raises(sz.errors.DeviceError, match=r"needs .* left"):
-            sz.log_z(model, method, device="gpu")
+    with pytest.raises(sz.errors.DeviceError, match=r"needs .* left"):
+        sz.log_z(model, "spectral", device="gpu")
 
 
 def test_small_matrices_stay_where_they_are(monkeypatch):
@@ -374,10 +335,10 @@ def test_the_benchmark_runs(capsys):
     from benchmarks import device
 
     more = ["--cpu-up-to", str(N), "--any-device"]
-    device.main(["sdp", "ep", "--sizes", str(N), *more])
+    device.main(["sdp", "--sizes", str(N), *more])
     device.main(["spectral", "--sizes", str(N - 1), *more])  # and one spin for the field
     out = capsys.readouterr().out
-    assert out.count(f"| {N} |") == 2
+    assert out.count(f"| {N} |") == 1
     assert out.count(f"| {N - 1} |") == 1
     assert "| yes |" in out
     with pytest.raises(SystemExit):

@@ -414,7 +414,7 @@ def test_pairs_are_left_out_if_not_wanted():
         assert all(len(scope) == 1 for scope in found.terms)
 
 
-@pytest.mark.parametrize("options", [{"block_width": 3}, {"start": "spectral"}])
+@pytest.mark.parametrize("options", [{"block_width": 3}, {"block_width": 1, "start": "annealed"}])
 def test_what_is_for_pairs_only_says_so(options):
     name = next(iter(options))
     with pytest.raises(OptionError, match=f"mf with {name}.* takes pairs of spins only.*up to 3: leave out {name}"):

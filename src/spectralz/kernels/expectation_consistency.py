@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from spectralz._support.devices import device_for_matrix
 from spectralz.kernels.single_spin import entropy
 
 if TYPE_CHECKING:
@@ -96,11 +95,6 @@ def inverse_in_place(matrix: NDArray[Any]) -> tuple[NDArray[Any], float] | None:
     """
     if not len(matrix):
         return matrix, 0.0
-    device = device_for_matrix(len(matrix))
-    if device is not None:
-        from spectralz.kernels.device.linear_algebra import inverse
-
-        return inverse(matrix, device)
     is_single = matrix.dtype == np.float32
     factorize, invert = (lapack.spotrf, lapack.spotri) if is_single else (lapack.dpotrf, lapack.dpotri)
     factor, info = factorize(matrix.T, lower=1, clean=0, overwrite_a=1)  # column-major order, as LAPACK expects
@@ -133,11 +127,6 @@ def factored_in_place(matrix: NDArray[Any]) -> tuple[Callable[[FloatArray], Floa
 
     None if it is not positive definite. In single precision if it is of that.
     """
-    device = device_for_matrix(len(matrix))
-    if device is not None:
-        from spectralz.kernels.device.linear_algebra import factored
-
-        return factored(matrix, device)
     kind = matrix.dtype
     is_single = kind == np.float32
     factorize, solve = (lapack.spotrf, lapack.spotrs) if is_single else (lapack.dpotrf, lapack.dpotrs)
@@ -149,16 +138,6 @@ def factored_in_place(matrix: NDArray[Any]) -> tuple[Callable[[FloatArray], Floa
         return np.asarray(solve(factor, right.astype(kind), lower=1)[0], dtype=np.float64)
 
     return solved, 2.0 * float(np.log(factor.diagonal(), dtype=np.float64).sum())
-
-
-def _product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """Return the product of two square matrices."""
-    device = device_for_matrix(len(a))
-    if device is None:
-        return np.asarray(a @ b)
-    from spectralz.kernels.device.linear_algebra import product
-
-    return product(a, b, device)
 
 
 class _Gaussian(NamedTuple):
@@ -339,7 +318,7 @@ def _curvature(point: Point) -> FloatArray | None:
     slope = point.mean / np.sqrt(point.variance)
     rows = slope[:, None] * E
     total = np.diag(1.0 + _onsager(point) * point.variance) - point.coupling
-    total += 2.0 * (_product(_product(rows, inverse[0]), rows.T) - rows * slope)
+    total += 2.0 * (rows @ inverse[0] @ rows.T - rows * slope)
     return np.asarray(0.5 * (total + total.T))
 
 
@@ -399,7 +378,7 @@ def loop_terms(point: Point) -> tuple[float, float]:
         double = _sum_over_triangles(C2, k4) / 48.0 * u4**3 * c**6
         if k3.any():
             third = C2 * k3
-            ways = _product(third, C)
+            ways = third @ C
             triangle = _total((ways * third).sum(axis=1) * k4) / 8.0 * u4 * u3**2 * c**5
             ways *= k3[:, None]
             square = sum(
@@ -417,9 +396,6 @@ def _total(terms: NDArray[Any]) -> float:
 
 def _sum_over_triangles(C2: NDArray[Any], k: NDArray[Any]) -> float:
     """Return the trace of (C2 Diag(k))^3, with half of the work of a matrix product: C2 Diag(k) C2 is symmetric."""
-    if device_for_matrix(len(k)) is not None:
-        weighted = C2 * k
-        return _total(_product(weighted, C2) * weighted * k[:, None])
     multiply = blas.ssyrk if C2.dtype == np.float32 else blas.dsyrk
     half = np.zeros_like(C2, order="F")
     for sign in (1.0, -1.0):

@@ -11,7 +11,6 @@ import numpy as np
 
 from spectralz._support import deadline
 from spectralz._support.deadline import Deadline
-from spectralz._support.devices import device_option
 from spectralz._support.options import count, flag, not_negative, option, positive, repetitions, threads_option
 from spectralz.errors import TooLargeError
 from spectralz.kernels import UNIT_ROUNDOFF
@@ -75,9 +74,6 @@ class ExpectationPropagation(Method):
     threads
         Most threads for linear algebra; by default all cores that the process may use. Up to 1,000 spins one thread is
         used; beyond that, the answer depends on the number of threads, but only by rounding.
-    device
-        Where to compute: ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one
-        and the model is dense with at least 2,000 spins.
 
     See Also
     --------
@@ -109,7 +105,6 @@ class ExpectationPropagation(Method):
     restarts: int = option(20, repetitions(least=0))
     seed: int = option(0, count(least=0))
     threads: int | None = threads_option()
-    device: str = device_option()
 
     name: ClassVar[str] = "ep"
     works_on_matrices: ClassVar[bool] = True

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Model
     from spectralz.parts.mean_field.structured import StructuredMeanField
 
-STARTS = ("zero", "random", "leading", "spectral", "bp", "annealed")
+STARTS = ("zero", "random", "leading", "bp", "annealed")
 # Tables of one block have at most 2^25 entries in all.
 MOST_BLOCK_WIDTH = 24
-# Eigenvalues of A + D above this share of the lowest one count as zero; they belong to the SDP's primal solution.
-NEARLY_ZERO = 0.02
 
 
 @dataclass(frozen=True)
@@ -82,10 +80,9 @@ class MeanField(Method):
         How many starts; all but the first are random, or annealed if the first is.
     start
         The first start: ``"zero"`` (the paper's), ``"random"``, ``"leading"`` (along two leading eigenvectors of the
-        coupling, with both signs, where collective states lie), ``"spectral"`` (along the eigenvectors of A + D with
-        eigenvalues near zero that Algorithm 2 finds), ``"bp"`` (the means of belief propagation) or ``"annealed"``
-        (mean field at higher temperatures, from zero; without fields, and in later starts, perturbed a little at
-        random). Use ``"annealed"`` if couplings are strong.
+        coupling, with both signs, where collective states lie), ``"bp"`` (the means of belief propagation) or
+        ``"annealed"`` (mean field at higher temperatures, from zero; without fields, and in later starts, perturbed a
+        little at random). Use ``"annealed"`` if couplings are strong.
     block_width
         0 for single spins; otherwise spins are divided into blocks whose subgraphs have at most this treewidth,
         such that little is cut between them: strips of a lattice, or blocks grown along strong couplings. Time and
@@ -195,8 +192,6 @@ class MeanField(Method):
             return [sign * h for h in directions for sign in (1.0, -1.0)] or [np.zeros(model.n)]
         if self.start == "random":
             return [rng.standard_normal(model.n)]
-        if self.start == "spectral":
-            return [_spectral_start(_of_pairs(model, "start='spectral'"), rng)]
         if self.start == "bp":
             from spectralz.methods.belief_propagation import BeliefPropagation
 
@@ -257,20 +252,3 @@ def _independent(model: Model, h: FloatArray, outcome: Outcome) -> MarginalOutco
     marginals = independent_spins(model.pairwise, h, outcome)
     products = model.higher.products(marginals.mean[None])[0] if are_pairs_wanted() else np.empty(0)
     return replace(marginals, pair_mean=np.concatenate([marginals.pair_mean, products]))
-
-
-def _spectral_start(model: Ising, rng: np.random.Generator) -> FloatArray:
-    """Return fields along a random mixture of the eigenvectors of A + D with eigenvalues near zero.
-
-    At the solution of the SDP they span the vectors of the max-cut relaxation, and the signs of the mixture are a cut
-    by a random hyperplane, as in Goemans and Williamson.
-    """
-    from spectralz.parts.sdp.diagonal import solve_diagonal
-
-    whole = model.absorb_field()
-    diagonal = solve_diagonal(whole.storage, 1e-4).diagonal
-    values, vectors = np.linalg.eigh(whole.storage.dense() + np.diag(diagonal))
-    near = vectors[:, values >= NEARLY_ZERO * values[0]]
-    mixture = near @ rng.standard_normal(near.shape[1])
-    # The last spin stands for the field, which is +1.
-    return np.asarray(np.sign(mixture[-1]) * mixture[:-1] * np.sqrt(whole.n))

@@ -1,1 +1,1 @@
-"""The diagonal semidefinite program: ascent at low rank, interior point, certificate, structure."""
+"""The diagonal semidefinite program: ascent at low rank, certificate, structure."""

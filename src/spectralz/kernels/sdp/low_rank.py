@@ -293,9 +293,14 @@ class Solver:
         self._sweep()
 
     def _hold(self, C: Matrix) -> None:
-        """Keep the coupling, in double and in single precision."""
+        """Keep the coupling, in double precision and in that of the steps."""
         self.C = C
-        self.C_single = _single(C)
+        self.C_of_steps = _single(C)
+
+    def step_in_double(self) -> None:
+        """Continue with steps in double precision, for gaps that those in single precision do not reach."""
+        self.C_of_steps = self.C
+        self.move_to(self.point.V)
 
     def move_to(self, V: FloatArray) -> None:
         """Continue from V, with its rows normalized."""
@@ -365,11 +370,11 @@ class Solver:
     def _descend(
         self, y: FloatArray, gradient: FloatArray, length: float, radius: float, most: int, wanted: float
     ) -> Step:
-        """Go down the quadratic model within the radius, by conjugate gradients in single precision."""
-        V, weights, unit = (array.astype(np.float32) for array in (self.point.V, y, gradient / length))
-        tangent, distance, lowered, is_at_boundary = _conjugate_gradients(
-            self.C_single, V, weights, unit, radius, most, wanted
-        )
+        """Go down the quadratic model within the radius, by conjugate gradients in the precision of the steps."""
+        C = self.C_of_steps
+        kind = C.dtype if isinstance(C, np.ndarray) else C.data.dtype
+        V, weights, unit = (array.astype(kind) for array in (self.point.V, y, gradient / length))
+        tangent, distance, lowered, is_at_boundary = _conjugate_gradients(C, V, weights, unit, radius, most, wanted)
         whole = length * tangent.astype(np.float64)
         slope = float(np.einsum("ic,ic->", gradient, whole))
         return Step.of(length, whole, slope, distance, lowered, is_at_boundary)

@@ -39,7 +39,8 @@ LEAST_SPARSE_SPINS = 100
 ENTRIES_AT_A_TIME = 1 << 17
 # Sparse matrices up to here are factorized as dense ones, which is quicker.
 MOST_SPINS_FACTORIZED_DENSE = 600
-MOST_SPINS_OF_INTERIOR_POINT = 1500
+# Where steps in single precision do not reach the gap, as those below 1e-11, they are tried in double precision.
+MOST_SPINS_IN_DOUBLE = 1500
 # Couplings below this share of the largest in their component change nothing beyond rounding.
 NEGLIGIBLE_ENTRY = 2.0**-60
 # The certificate is tried when the gradient is small enough, and again at each third of that.
@@ -215,14 +216,11 @@ def _solve_component(C: Entries, tol: float, max_iter: int, seed: int, place: tu
     with computing_on(device):
         _report(place, n, 0.0)  # on a device the first step is compiled for a second or two
         solver = _solver_on(device, C, seed)
-        solution, y = _ascend(C, solver, tol, max_iter, place), None
-        if solution is None and n <= MOST_SPINS_OF_INTERIOR_POINT and not deadline.is_past():
-            from spectralz.kernels.sdp.interior_point import solve_interior_point
-
-            y, V = solve_interior_point(C.dense(), max(tol, 1e-9), lambda done: _report(place, n, done))
-            solver.move_to(V)
-            solution = _ascend(C, solver, tol, min(max_iter, 20), place)
-        return solution or _best_provable(C, solver.point.y if y is None else y, solver)
+        solution = _ascend(C, solver, tol, max_iter, place)
+        if solution is None and device is None and n <= MOST_SPINS_IN_DOUBLE:
+            solver.step_in_double()
+            solution = _ascend(C, solver, tol, max_iter, place)
+        return solution or _best_provable(C, solver)
 
 
 def _smallest(C: Entries) -> float:
@@ -332,9 +330,9 @@ def _is_proven(C: Entries | Any, y: FloatArray) -> bool:
     return is_dominated(C.dense() if C.n <= MOST_SPINS_FACTORIZED_DENSE else C.matrix, y)
 
 
-def _best_provable(C: Entries, y: FloatArray, solver: Solver) -> _Solution:
+def _best_provable(C: Entries, solver: Solver) -> _Solution:
     """Return the smallest multiple of y that can be proven feasible, or the row sums of |C| if that is smaller."""
-    dominant = _row_sums(C).y
+    y, dominant = solver.point.y, _row_sums(C).y
     bound = max(_bound(C, solver), 0.0)
     # Far from the end this loses little and saves many factorizations.
     excess = EXCESS_IN_A_HURRY if deadline.is_past() else 1e-15
