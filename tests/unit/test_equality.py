@@ -12,7 +12,7 @@ import pytest
 import spectralz as sz
 from spectralz import result
 from spectralz.errors import TooLargeError
-from spectralz.result.equality import Compared, same
+from spectralz.result.kinds import Compared, same
 
 MODEL = sz.generators.complete(n=5, strength=0.1, seed=0)
 DATA = sz.sample(MODEL, 500, seed=0)

@@ -29,7 +29,7 @@ from spectralz.methods.base import has_few_pairs
 from spectralz.model import Polynomial
 from spectralz.model.values import checked_weights
 from spectralz.result import Kind, Status, Temperature
-from spectralz.result.temperature import energy_curve
+from spectralz.result.thermodynamics import energy_curve
 from spectralz.sampling.sweeps import seconds_of_sweeps
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from spectralz.result.bootstrap import Bootstrap
+    from spectralz.result.fit_tests import Bootstrap
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

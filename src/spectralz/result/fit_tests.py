@@ -1,4 +1,4 @@
-"""Tests of a fit: of each parameter, of one model against another, and of the fit itself."""
+"""Tests of a fit and of its parameters, estimates from data drawn again, and the likelihood of data."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.result.kinds import Record
+from spectralz.errors import OptionError
+from spectralz.result.kinds import Compared, Record, Status, entries
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+
+    from spectralz.result.estimate import Estimate
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -183,3 +186,131 @@ class Goodness(Record):
         from spectralz.show import fits, text
 
         return text.aligned(fits.goodness_table(self))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bootstrap(Record):
+    """Hold the estimates of fits to rows drawn again, with replacement, from the rows of the data.
+
+    Attributes
+    ----------
+    parameters
+        ``(name,)`` for a field, ``(name, name)`` for a coupling, in the order of ``fit.to_pandas()``.
+    estimate
+        The estimates from the data themselves.
+    estimates
+        One row per repetition, one column per parameter.
+    unbounded
+        In how many repetitions a parameter would have been infinite; it then has the largest value of the search.
+    interrupted
+        Whether an interrupt ended it, so that there are fewer repetitions than asked for.
+    """
+
+    parameters: tuple[tuple[Hashable, ...], ...]
+    estimate: NDArray[np.float64]
+    estimates: NDArray[np.float64]
+    unbounded: int = 0
+    interrupted: bool = False
+
+    @property
+    def std_error(self) -> NDArray[np.float64]:
+        """The standard deviation of each parameter over the repetitions."""
+        return np.asarray(self.estimates.std(axis=0, ddof=1))
+
+    def intervals(self, level: float = 0.95) -> NDArray[np.float64]:
+        """Return the range that holds a share ``level`` of the repetitions of each parameter: low and high.
+
+        Examples
+        --------
+        >>> import spectralz as sz
+        >>> fit = sz.fit(sz.sample(sz.generators.chain(n=3, strength=0.5), 500, seed=0))
+        >>> found = fit.bootstrap(count=50)
+        >>> low, high = found.intervals()[3]  # the first coupling
+        >>> bool(low < 0.5 < high)
+        True
+        """
+        if not 0.0 < level < 1.0:
+            raise OptionError(f"level is {level}; it must be a probability between 0 and 1, such as 0.95")
+        tail = (1.0 - level) / 2.0
+        return np.quantile(self.estimates, [tail, 1.0 - tail], axis=0).T
+
+    def to_pandas(self, level: float = 0.95) -> Any:
+        """Return a DataFrame with one row per parameter: names, estimate, standard error and interval."""
+        from spectralz.show import tables
+
+        return tables.bootstrap_frame(self, level)
+
+    def plot(self, ax: Axes | None = None, level: float = 0.95) -> Axes:
+        """Draw the couplings in the order of their size, with their intervals; return the Axes."""
+        from spectralz.show import fits
+
+        return fits.draw_bootstrap(self, ax, level)
+
+    def __repr__(self) -> str:
+        return f"Bootstrap({len(self.estimates)} repetitions, {len(self.parameters)} parameters)"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DataLikelihood(Compared):
+    """Hold the mean log-likelihood per row of data, with the error from log Z.
+
+    Attributes
+    ----------
+    log_likelihood
+        The mean of ``log_prob``.
+    std_error
+        The error of log Z, common to all rows, or None if it is exact. It does not include that the rows are a sample.
+    sampling_error
+        The standard error of the mean because the rows are a sample, or None if there is one row.
+    lower, upper
+        Proven bounds on ``log_likelihood`` if log Z has proven bounds, or None.
+    log_prob
+        log P of every row, hidden units summed out.
+    estimate
+        log Z as it was found.
+    reverse, reverse_error
+        The same mean from annealing backwards from some of the rows (``reverse_rows`` of them), corrected for the
+        choice of rows, and its standard error; None if not asked for. Annealing forwards finds too little of Z,
+        so that the likelihood is too high; backwards it is too low. If the two agree, both are right. A value beyond
+        the proven bounds is replaced by the bound.
+    status
+        How the two compare, as a sentence; ``status.converged`` says whether they agree.
+    """
+
+    log_likelihood: float
+    std_error: float | None
+    sampling_error: float | None
+    lower: float | None
+    upper: float | None
+    log_prob: NDArray[np.float64]
+    estimate: Estimate
+    reverse: float | None
+    reverse_error: float | None
+    reverse_rows: int
+    status: Status
+
+    def __float__(self) -> float:
+        return self.log_likelihood
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        names = "log_likelihood std_error sampling_error lower upper log_prob reverse reverse_error reverse_rows"
+        return {**entries(self, f"{names} estimate status"), "converged": self.status.converged}
+
+    def __repr__(self) -> str:
+        return f"DataLikelihood({_number(self.log_likelihood, self.std_error)} per row, {len(self.log_prob)} rows)"
+
+    def __str__(self) -> str:
+        lines = [f"log-likelihood  {_number(self.log_likelihood, self.std_error)} per row, {len(self.log_prob)} rows"]
+        if self.sampling_error is not None:
+            lines.append(f"sampling error  {self.sampling_error:.2g}, since the rows are a sample; ± is that of log Z")
+        if self.reverse is not None:
+            shown = _number(self.reverse, self.reverse_error)
+            lines.append(f"backwards       {shown} per row, from {self.reverse_rows} of them")
+        if self.lower is not None and self.upper is not None:
+            lines.append(f"proven          between {self.lower:.6g} and {self.upper:.6g}")
+        return "\n".join([*lines, f"status          {self.status}"])
+
+
+def _number(value: float, error: float | None) -> str:
+    return f"{value:.6g}" if not error else f"{value:.6g} ± {error:.2g}"

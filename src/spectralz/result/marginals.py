@@ -1,14 +1,14 @@
-"""Means of spins and of products along edges, as one run found them."""
+"""Means and probabilities of spins, probabilities of states and of missing cells, the heaviest state."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from spectralz.errors import ModelError, SolverError
-from spectralz.result.kinds import Record, Shown
+from spectralz.result.kinds import Compared, Record, Shown, entries
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -175,3 +175,220 @@ class Marginals(Shown, Record):
 
 def _joined(first: NDArray[np.float64] | None, second: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
     return None if first is None or second is None else np.concatenate([first, second])
+
+
+@dataclass(frozen=True, eq=False)
+class LogProb(Compared):
+    """Hold log P(x) of states, or of what is known of them: their log-weights minus their common log Z.
+
+    Attributes
+    ----------
+    log_prob
+        log P(x), one number per state; ``numpy.asarray(result)`` is the same.
+    log_weight
+        Log of the unnormalized probabilities, summed over missing cells.
+    estimate
+        The common log Z.
+    row_error
+        If cells are missing, standard errors of ``log_weight``, 0 where it is exact; otherwise None.
+    rows_exact, rows_trusted
+        Whether all of ``log_weight`` is exact, as it is without missing cells, and whether it can be trusted.
+
+    Examples
+    --------
+    >>> import numpy as np, spectralz as sz
+    >>> model = sz.Ising.from_edges(2, [(0, 1)], [1.0])
+    >>> logs = sz.log_prob(model, [[+1, +1], [+1, -1]])
+    >>> np.exp(logs.log_prob).round(4).tolist()
+    [0.4404, 0.0596]
+    >>> logs.mean
+    -1.82...
+    """
+
+    log_prob: NDArray[np.float64]
+    log_weight: NDArray[np.float64]
+    estimate: Estimate
+    row_error: NDArray[np.float64] | None = None
+    rows_exact: bool = True
+    rows_trusted: bool = True
+
+    @property
+    def std_error(self) -> float | NDArray[np.float64] | None:
+        """The standard error of every log P(x): that of log Z; None if it has none.
+
+        If cells are missing, one number per row, which includes the error of its own sum over them.
+        """
+        common = self.estimate.std_error
+        if self.row_error is None or (common is None and self.rows_exact):
+            return common
+        return np.hypot(self.row_error, common or 0.0)
+
+    @property
+    def lower(self) -> float | None:
+        """A proven lower bound on log Z, so that no log P(x) is above ``log_weight - lower``; None if there is none."""
+        return self.estimate.lower if self.rows_exact else None
+
+    @property
+    def upper(self) -> float | None:
+        """A proven upper bound on log Z, so that no log P(x) is below ``log_weight - upper``; None if there is none."""
+        return self.estimate.upper if self.rows_exact else None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether log Z can be trusted, and so can the sums over missing cells."""
+        return self.estimate.trusted and self.rows_trusted
+
+    @property
+    def mean(self) -> float:
+        """The mean over the states: the log-likelihood per row of data."""
+        return float(np.mean(self.log_prob))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.log_prob, dtype=dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return entries(self, "log_prob log_weight std_error lower upper estimate")
+
+    def __repr__(self) -> str:
+        error = "" if self.std_error is None else f" ± {np.max(self.std_error, initial=0.0):.2g}"
+        words = f"{len(self.log_prob)} states, mean {self.mean:.9g}{error}" if len(self.log_prob) else "no states"
+        return f"LogProb({words}, log Z = {self.estimate.log_z:.9g} by {self.estimate.method.name})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MapState(Record):
+    """Hold the heaviest state found: the mode of P(x), the ground state in physics, the optimum of a QUBO.
+
+    Attributes
+    ----------
+    states
+        The heaviest states found, the heaviest first, -1 and +1; for an RBM, the values of its units.
+    log_weights
+        Their log-weights; energies are minus these numbers.
+    upper
+        Proven upper bound on the log-weight of any state.
+    proven
+        Whether it is proven that no state is heavier than the first, up to rounding; by ``exact`` so are the others.
+    method
+        Which method found it.
+    status
+        How it was found.
+    seconds
+        Wall-clock time.
+    compile_seconds
+        Wall-clock time that went into compiling, which ``seconds`` leave out.
+    names
+        One name per spin, or None.
+    interrupted
+        Whether the search was interrupted.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> heaviest = sz.map_state(sz.generators.grid(side=10, strength=1.0, seed=0))
+    >>> heaviest
+    MapState(log-weight 171.510557, proven, by exact in ... s)
+    """
+
+    states: NDArray[np.int8]
+    log_weights: NDArray[np.float64]
+    upper: float
+    proven: bool
+    method: str
+    status: Status
+    seconds: float
+    names: tuple[Hashable, ...] | None = None
+    interrupted: bool = False
+    compile_seconds: float = 0.0
+
+    @property
+    def state(self) -> NDArray[np.int8]:
+        """The heaviest state."""
+        return np.asarray(self.states[0])
+
+    @property
+    def log_weight(self) -> float:
+        """Its log-weight."""
+        return float(self.log_weights[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``; the heaviest state by itself, too."""
+        return {**entries(self, "state log_weight"), **super().to_dict()}
+
+    @property
+    def gap(self) -> float:
+        """How much heavier another state could be at most; 0 if it is proven that none is."""
+        return 0.0 if self.proven else max(self.upper - self.log_weight, 0.0)
+
+    def __repr__(self) -> str:
+        words = "proven" if self.proven else f"at most {self.upper:.9g}"
+        return f"MapState(log-weight {self.log_weight:.9g}, {words}, by {self.method} in {self.seconds:.2g} s)"
+
+    def __str__(self) -> str:
+        words = "proven: no state is heavier" if self.proven else f"no state is above {self.upper:.12g}, proven"
+        ups = int(np.count_nonzero(self.state == 1))
+        return (
+            f"heaviest state  log-weight {self.log_weight:.12g} ({words})\n"
+            f"spins           {ups} of {len(self.state)} are +1\n"
+            f"run             {self.method}, {self.seconds:.2f} s; {self.status}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Prediction(Compared):
+    """Hold the probabilities of the missing cells of a table.
+
+    Attributes
+    ----------
+    probability
+        In the shape of the table: P(+1, or 1 in 0/1 data) of every missing cell, given the other cells of its row; 0 or
+        1 for the others.
+    std_error
+        Standard errors in the same shape, 0 where a number is exact; None if all are, or if the method has none.
+    missing
+        Which cells were missing.
+    trusted, is_exact, interrupted
+        Whether all numbers can be trusted, whether all are exact, and whether an interrupt ended the work early.
+    names
+        One name per column, or None.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> pair = sz.Ising.from_edges(2, [(0, 1)], [1.0], names=["rain", "wet"])
+    >>> found = sz.predict(pair, [[None, 1], [None, -1]])
+    >>> found.to_pandas().round(3)
+        rain  wet
+    0  0.881  1.0
+    1  0.119  0.0
+    """
+
+    probability: NDArray[np.float64]
+    std_error: NDArray[np.float64] | None
+    missing: NDArray[np.bool_]
+    trusted: bool
+    is_exact: bool = True
+    interrupted: bool = False
+    names: tuple[Hashable, ...] | None = None
+    index: Any = None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.probability, dtype=dtype)
+
+    def to_pandas(self) -> Any:
+        """Return the probabilities as a DataFrame, with the columns and the index of the table."""
+        from spectralz.show import tables
+
+        return tables.prediction_frame(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values, ready for ``json.dumps``."""
+        return entries(self, "probability std_error missing trusted is_exact interrupted names")
+
+    def __repr__(self) -> str:
+        count = int(self.missing.sum())
+        rows = int(np.atleast_2d(self.missing).any(axis=1).sum())
+        how = "exact" if self.is_exact else "trusted" if self.trusted else "NOT trusted"
+        cells = f"{count} missing cell{'' if count == 1 else 's'} in {rows} row{'' if rows == 1 else 's'}"
+        return f"Prediction({cells}, {how})"

@@ -16,7 +16,7 @@ import numpy as np
 
 from spectralz._support import clock
 from spectralz.errors import OptionError
-from spectralz.result.populations import Populations
+from spectralz.result.estimate import Populations
 from spectralz.sampling.cells import Cells, Row
 from spectralz.sampling.core import Base, Work, ordinary_paths, pace_of, sizes_of
 from spectralz.sampling.path import from_coins

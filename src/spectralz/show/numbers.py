@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING
 
 from spectralz.result import Kind
-from spectralz.result.count import in_full
+from spectralz.result.estimate import in_full
 
 if TYPE_CHECKING:
     from spectralz.result import Count, Interval

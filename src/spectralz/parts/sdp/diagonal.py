@@ -25,7 +25,7 @@ from spectralz.kernels import UNIT_ROUNDOFF
 from spectralz.kernels.sdp.certificate import is_dominated, rounding_margin
 from spectralz.model import Coupling, Entries, FloatArray, IntArray, Ising
 from spectralz.result import Status
-from spectralz.result.equality import Compared
+from spectralz.result.kinds import Compared
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
