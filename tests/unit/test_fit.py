@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 import spectralz as sz
 from spectralz.errors import InaccurateWarning, ModelError, NotConvergedError, OptionError, TooLargeError
-from spectralz.learning.walsh import Walsh, probabilities, walsh
+from spectralz.learning.expectations import Walsh, probabilities, walsh
 
 
 def all_states(n):
@@ -165,8 +165,8 @@ def test_the_pseudo_likelihood_is_the_optimum_of_its_literal_form():
 
 
 def test_the_sandwich_is_made_of_scores_and_numerical_hessian():
+    from spectralz.learning.expectations import PseudoLikelihood
     from spectralz.learning.problem import Penalty, problem_of
-    from spectralz.learning.pseudo import PseudoLikelihood
     from spectralz.learning.table import table_of
 
     X, edges, p = data(4, 50, 5)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import spectralz as sz
 from spectralz.errors import OptionError
-from spectralz.learning import bootstrap, goodness
+from spectralz.learning import goodness
 from spectralz.show import networks
 from tests.reference.states import all_states
 
@@ -189,7 +189,7 @@ def test_repetitions_take_missing_cells_and_penalties(fit):
 
 def test_the_same_seed_gives_the_same_repetitions_in_any_number_of_threads(fit, monkeypatch):
     first = fit.bootstrap(8, seed=2)
-    monkeypatch.setattr(bootstrap, "thread_count", lambda: 1)
+    monkeypatch.setattr(goodness, "thread_count", lambda: 1)
     assert np.array_equal(first.estimates, fit.bootstrap(8, seed=2).estimates)
     assert not np.array_equal(first.estimates, fit.bootstrap(8, seed=3).estimates)
 
@@ -202,7 +202,7 @@ def test_an_interrupt_returns_the_repetitions_that_are_done(fit, monkeypatch):
         if len(done) == 6:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(bootstrap, "report", report)
+    monkeypatch.setattr(goodness, "report", report)
     found = fit.bootstrap(500)
     assert found.interrupted
     assert len(found.estimates) == 6

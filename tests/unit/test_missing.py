@@ -16,11 +16,10 @@ from spectralz._support.clock import using_clock
 from spectralz._support.deadline import Deadline
 from spectralz.errors import InaccurateWarning, ModelError, OptionError, TooLargeError
 from spectralz.inference import rows
-from spectralz.learning import expectations, starts
-from spectralz.learning.minimizing import Minimum
-from spectralz.learning.observed import Incomplete, observed
+from spectralz.learning import expectations, minimizing
+from spectralz.learning.expectations import Incomplete, observed
+from spectralz.learning.minimizing import Minimum, best_of_starts
 from spectralz.learning.problem import Penalty, problem_of
-from spectralz.learning.starts import best_of_starts
 from spectralz.learning.table import table_of
 from spectralz.parts.missing_cells import missing_cells, neighbors_of
 from spectralz.parts.pairs import all_pairs
@@ -471,9 +470,9 @@ def test_starts_that_end_differently_are_counted():
 
 def test_an_interrupt_between_starts_keeps_the_best(monkeypatch):
     _, X = data_of(3, 200, 0.1, 10)
-    search = starts.minimize
+    search = minimizing.minimize
     monkeypatch.setattr(
-        starts, "minimize", lambda *args: replace(search(*args), stopped="interrupted", residual=np.inf)
+        minimizing, "minimize", lambda *args: replace(search(*args), stopped="interrupted", residual=np.inf)
     )
     fit = sz.fit(X)
     assert fit.interrupted

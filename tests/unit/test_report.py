@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from spectralz.errors import FormatError
-from spectralz.report import Claim, Figure, inline, picture, write_report
-from spectralz.report.entries import read_folder
-from spectralz.report.section import Verdict
-from spectralz.report.sentences import tally, without_folders
+from spectralz.report import Claim, Figure, page, parts, write_report
+from spectralz.report.entries import read_folder, tally, without_folders
+from spectralz.report.page import Verdict
 from spectralz.sweeps import Contestant, Sweep
 from spectralz.sweeps.rows import COLUMNS
 from tests.helpers import CONTESTANTS, FIGURES, SWEEP, VERSIONS, Page, figure, row, rows_of, write_sweep
@@ -23,7 +22,7 @@ from tests.helpers import CONTESTANTS, FIGURES, SWEEP, VERSIONS, Page, figure, r
 @pytest.fixture
 def undrawn(monkeypatch):
     """Skip the drawing, which takes most of the time, where nobody looks at it."""
-    monkeypatch.setattr(picture, "_drawn", lambda entry, alt: picture.Picture(b"<svg/>", b"\x89PNG", "<svg></svg>"))
+    monkeypatch.setattr(page, "_drawn", lambda entry, alt: page.Picture(b"<svg/>", b"\x89PNG", "<svg></svg>"))
 
 
 @pytest.fixture
@@ -182,7 +181,7 @@ def test_sweep_without_truth_shows_log_z(tmp_path):
 def axes_of(tmp_path, rows):
     """Draw a sweep of one's own, and return its Axes with what stands on the axis of errors."""
     write_sweep(tmp_path / "mine", rows)
-    axes = picture._figure(read_folder(tmp_path, {})[0]).axes[0]
+    axes = page._figure(read_folder(tmp_path, {})[0]).axes[0]
     axes.figure.canvas.draw()
     return axes, [label.get_text() for label in axes.get_yticklabels()]
 
@@ -369,7 +368,7 @@ def test_drawing_that_fails_is_told_and_leaves_no_old_picture(folder):
 
 @pytest.mark.slow
 def test_large_drawing_is_shown_as_pixels(folder, monkeypatch):
-    monkeypatch.setattr(inline, "LARGEST_SVG", 5)
+    monkeypatch.setattr(parts, "LARGEST_SVG", 5)
     page = page_of(folder)
     assert not page.drawings
     assert len(page.all("img")) == 2

@@ -21,10 +21,10 @@ import spectralz as sz
 from spectralz._support.progress import listening
 from spectralz.errors import FormatError, MissingDependencyError, OptionError, SolverError
 from spectralz.result import plain
-from spectralz.sweeps import Contestant, Sweep, pool, read_rows, run, store
-from spectralz.sweeps import task as task_module
+from spectralz.sweeps import Contestant, Sweep, read_rows, rows, run, runner
+from spectralz.sweeps import sweep as task_module
 from spectralz.sweeps.rows import COLUMNS, cells_of, csv_line, header, to_csv
-from spectralz.sweeps.task import run_task
+from spectralz.sweeps.sweep import run_task
 from tests.helpers import heard, started, wait_until
 
 BP = Contestant(label="BP-200", method="BP-200")
@@ -58,7 +58,7 @@ def undisturbed(tmp_path_factory):
 
 
 def no_processes(monkeypatch):
-    monkeypatch.setattr(pool, "_Worker", lambda: pytest.fail("a process was started"))
+    monkeypatch.setattr(runner, "_Worker", lambda: pytest.fail("a process was started"))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def here(monkeypatch):
             asked.append(task.instance)
             yield run_task(task, self.sweep.contestants, self.sweep.truth)
 
-    monkeypatch.setattr(pool.Pool, "answers", answers)
+    monkeypatch.setattr(runner.Pool, "answers", answers)
     return asked
 
 
@@ -167,17 +167,17 @@ def test_the_sdp_alone_is_an_upper_bound(field_strength):
 
 def environment(task, contestants, truth):
     rows = run_task(task, contestants, truth)
-    return [replace(row, failure=json.dumps({name: os.environ[name] for name in pool.ONE_THREAD})) for row in rows]
+    return [replace(row, failure=json.dumps({name: os.environ[name] for name in runner.ONE_THREAD})) for row in rows]
 
 
 @pytest.mark.slow
 def test_workers_have_one_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr(pool, "run_task", environment)
+    monkeypatch.setattr(runner, "run_task", environment)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     (row,) = read_rows(run(replace(SMALL, contestants=(BP,)), tmp_path, workers=1, limit=1))
     assert set(json.loads(row.failure).values()) == {"1"}
-    assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"} <= {*pool.ONE_THREAD}
+    assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"} <= {*runner.ONE_THREAD}
     assert os.environ["OMP_NUM_THREADS"] == "3"
     assert "NUMBA_NUM_THREADS" not in os.environ
 
@@ -308,12 +308,12 @@ def test_rows_of_a_task_are_one_write_to_the_disk(tmp_path, monkeypatch):
     write, fsync = os.write, os.fsync
     monkeypatch.setattr(os, "write", lambda handle, data: events.append(bytes(data)) or write(handle, data))
     monkeypatch.setattr(os, "fsync", lambda handle: events.append("sync") or fsync(handle))
-    file = store.RowFile(tmp_path / "rows.csv", ["BP-200", "mean field"], ["a", "b"])
-    rows = run_task(next(SMALL.tasks()), (BP, MF), False)
-    file.append([replace(row, instance="b") for row in rows])
-    file.append([replace(row, instance="b") for row in rows])  # a second time: dropped
+    file = rows.RowFile(tmp_path / "rows.csv", ["BP-200", "mean field"], ["a", "b"])
+    found = run_task(next(SMALL.tasks()), (BP, MF), False)
+    file.append([replace(row, instance="b") for row in found])
+    file.append([replace(row, instance="b") for row in found])  # a second time: dropped
     assert [event if event == "sync" else event.count(b"\n") for event in events] == [2, "sync"]
-    file.append([replace(row, instance="a") for row in rows])
+    file.append([replace(row, instance="a") for row in found])
     assert [row.instance for row in read_rows(file.path)] == ["b", "b", "a", "a"]
     file.settle()
     assert [row.instance for row in read_rows(file.path)] == ["a", "a", "b", "b"]
@@ -351,7 +351,7 @@ def test_strange_folders_are_refused_and_left_alone(undisturbed, tmp_path):
 
 
 def test_two_runners_do_not_share_a_folder(undisturbed):
-    with store.locked(undisturbed), pytest.raises(OptionError, match="another process is running"):
+    with rows.locked(undisturbed), pytest.raises(OptionError, match="another process is running"):
         run(SMALL, undisturbed)
     run(SMALL, undisturbed)
 
@@ -449,7 +449,7 @@ def deadly(task, contestants, truth):
 
 @pytest.mark.slow
 def test_a_task_that_kills_its_workers_is_rows_with_a_failure(tmp_path, monkeypatch):
-    monkeypatch.setattr(pool, "run_task", deadly)
+    monkeypatch.setattr(runner, "run_task", deadly)
     rows = read_rows(run(SMALL, tmp_path, workers=2))
     expected = plain_loop(SMALL)
     assert len(rows) == len(expected)
@@ -477,7 +477,7 @@ def test_a_worker_that_dies_once_costs_nothing(tmp_path):
 
 
 def test_workers_that_never_begin_are_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(pool, "_serve", os.abort)  # takes no argument: it fails before the first word
+    monkeypatch.setattr(runner, "_serve", os.abort)  # takes no argument: it fails before the first word
     with pytest.raises(SolverError, match=r"3 worker processes in a row .* if __name__"):
         run(SMALL, tmp_path, workers=1)
 

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spectralz.generators.checks import parameter_help
 from spectralz.generators.frustrated_loops import Planted, planted, planted_state
-from spectralz.generators.graphs import bipartite, complete, erdos_renyi, random_regular, rbm, sk
-from spectralz.generators.help import parameter_help
+from spectralz.generators.graphs import (
+    bipartite,
+    complete,
+    curie_weiss,
+    erdos_renyi,
+    hopfield,
+    random_regular,
+    rank_one,
+    rbm,
+    sk,
+)
 from spectralz.generators.lattices import (
     chain,
     chimera,
@@ -19,7 +29,6 @@ from spectralz.generators.lattices import (
     torus,
     triangular,
 )
-from spectralz.generators.low_rank import curie_weiss, hopfield, rank_one
 from spectralz.generators.polynomials import hypertree, p_spin, parity, plaquettes
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from spectralz.errors import OptionError
-from spectralz.generators.checks import checked_choice, checked_count, checked_flag, checked_scale
+from spectralz.generators.checks import Stream, checked_choice, checked_count, checked_flag, checked_scale
 from spectralz.generators.lattices import KINGS, SQUARE, TRIANGULAR, chimera_edges, lattice_edges
-from spectralz.generators.streams import Stream
 from spectralz.model import Ising
 
 if TYPE_CHECKING:

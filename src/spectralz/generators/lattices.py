@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from spectralz.generators.checks import (
+    Stream,
+    Weights,
     checked_count,
     checked_flag,
     checked_number,
@@ -15,8 +17,6 @@ from spectralz.generators.checks import (
     checked_scale,
     checked_spins,
 )
-from spectralz.generators.couplings import Weights
-from spectralz.generators.streams import Stream
 from spectralz.model import Ising
 
 if TYPE_CHECKING:

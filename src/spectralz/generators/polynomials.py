@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import OptionError
-from spectralz.generators.checks import checked_count, checked_flag, checked_number, checked_scale, checked_spins
-from spectralz.generators.couplings import Weights
-from spectralz.generators.streams import Stream
+from spectralz.generators.checks import (
+    Stream,
+    Weights,
+    checked_count,
+    checked_flag,
+    checked_number,
+    checked_scale,
+    checked_spins,
+)
 from spectralz.model import Polynomial
 
 if TYPE_CHECKING:

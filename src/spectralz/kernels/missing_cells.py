@@ -1,9 +1,9 @@
 """Sums over the missing cells of rows of data, in which 0 stands for a missing value.
 
 Missing cells of a row that are coupled, directly or through others that are missing, form a group. Given the other
-cells, groups are independent, and each is summed over its 2^k states. As in ``learning/walsh.py``, the log-weights of
-all states are the Walsh transform of the group's fields and couplings, and the transform of their probabilities has
-the mean product of every set of its spins.
+cells, groups are independent, and each is summed over its 2^k states. The log-weights of all states are the Walsh
+transform of the group's fields and couplings, and the transform of their probabilities has the mean product of every
+set of its spins.
 """
 
 from __future__ import annotations

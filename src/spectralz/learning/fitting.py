@@ -24,16 +24,20 @@ from spectralz.errors import (
 )
 from spectralz.inference import log_z, sample
 from spectralz.learning import expectations, sampled, selecting
-from spectralz.learning.graphs import edges_of, pairs_by_labels
+from spectralz.learning.expectations import Incomplete, Observed, PseudoLikelihood, Walsh, observed
+from spectralz.learning.goodness import MOST_PARAMETERS, Precision, precision_by_states, precision_of
 from spectralz.learning.likelihood import Likelihood, Moments, exact_moments
-from spectralz.learning.minimizing import Minimum, minimize
-from spectralz.learning.observed import Incomplete, Observed, observed
-from spectralz.learning.precision import MOST_PARAMETERS, Precision, precision_by_states, precision_of
-from spectralz.learning.problem import WAY_OUT, Penalty, Problem, problem_of, refuse_unbounded
-from spectralz.learning.pseudo import PseudoLikelihood
-from spectralz.learning.starts import best_of_starts
+from spectralz.learning.minimizing import Minimum, best_of_starts, minimize
+from spectralz.learning.problem import (
+    WAY_OUT,
+    Penalty,
+    Problem,
+    edges_of,
+    pairs_by_labels,
+    problem_of,
+    refuse_unbounded,
+)
 from spectralz.learning.table import Table, moments_table, table_of
-from spectralz.learning.walsh import Walsh
 from spectralz.model import Ising
 from spectralz.model.columns import labels_of
 from spectralz.result import Fit, Kind, Status

@@ -1,25 +1,121 @@
-"""Predictions of a fitted model compared with its data."""
+"""How far a fit can be trusted: errors of estimates, data drawn again, predictions beside the data."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.errors import ModelError, OptionError
+from spectralz._support.options import checked_count
+from spectralz._support.progress import report
+from spectralz._support.settings import using_settings
+from spectralz._support.threads import NO_MATRICES, thread_count, using_threads
+from spectralz.errors import ModelError, OptionError, catching_interrupt, showing_interrupts
 from spectralz.inference import as_method, sample
 from spectralz.inference.rows import columns_of, rows_under
-from spectralz.learning.table import Table, spins_of
-from spectralz.learning.walsh import probabilities, walsh
+from spectralz.learning import expectations, sampled
+from spectralz.learning.expectations import Incomplete, PseudoLikelihood, observed, probabilities, walsh
+from spectralz.learning.likelihood import Likelihood, exact_moments
+from spectralz.learning.minimizing import LARGEST, minimize
+from spectralz.learning.table import Table, of_states, spins_of
 from spectralz.model.coupling.entries import symmetric
 from spectralz.parts.pairs import all_pairs
-from spectralz.result import Fit, Goodness, Predictability
+from spectralz.result import Bootstrap, Fit, Goodness, Predictability
 
 if TYPE_CHECKING:
+    from spectralz.learning.problem import Problem
     from spectralz.model import FloatArray, IntArray, SpinArray
     from spectralz.model.columns import Columns
+
+
+# The inverse of a larger matrix takes minutes.
+MOST_PARAMETERS = 3000
+# A regular parameter never has this large an error: a cell of a table that was seen once fixes it to about one.
+LARGEST_ERROR = 20.0
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Covariance of all parameters (0 for given ones), or None with the reason; and their effective number."""
+
+    covariance: FloatArray | None
+    parameters: float
+    why: str = ""
+
+    @property
+    def error(self) -> FloatArray | None:
+        """The standard errors."""
+        return None if self.covariance is None else np.sqrt(np.diag(self.covariance))
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether the data do not determine all parameters."""
+        return self.why == SINGULAR
+
+
+SINGULAR = "the data do not determine all parameters"
+
+
+def precision_of(
+    problem: Problem, hessian: FloatArray, rows: float, scores: FloatArray | None = None, states: int | None = None
+) -> Precision:
+    """Return standard errors from the Hessian H of the mean negative log-likelihood per row.
+
+    The covariance is ``(H + R)^-1 V (H + R)^-1' / rows``, where R is the penalty's part and V the covariance of the
+    rows' scores. For the likelihood V is H itself, and without a penalty H^-1 / rows remains. For the sandwich it is
+    that of the pseudo-likelihood.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    hessian
+        H, of all parameters.
+    rows
+        Number of rows.
+    scores
+        V; H itself by default.
+    states
+        The number of states from which H was estimated; the inverse of such a matrix is too large by a known factor.
+    """
+    free = np.flatnonzero(problem.free)
+    curvature = hessian[np.ix_(free, free)]
+    spread = curvature if scores is None else scores[np.ix_(free, free)]
+    ridged = curvature + np.diag(problem.ridge[free])
+    covariance = np.zeros((problem.size, problem.size))
+    if not len(free):
+        return Precision(covariance, 0.0)
+    try:
+        np.linalg.cholesky((ridged + ridged.T) / 2.0)
+        inverse = np.linalg.inv(ridged)
+    except np.linalg.LinAlgError:
+        return Precision(None, float(len(free)), SINGULAR)
+    of_free = inverse @ spread @ inverse.T / rows
+    if states is not None:
+        of_free *= max(states - len(free) - 2, 1) / states
+    parameters = float(len(free)) if problem.penalty.l2 == 0.0 else float(np.sum(inverse * curvature.T))
+    # If the likelihood has no maximum, the scores vanish with the curvature, so that a sandwich would hide it.
+    flat = problem.penalty.is_none and np.diag(inverse).max() > LARGEST_ERROR**2 * max(rows, 1.0)
+    if flat or not np.all(np.isfinite(of_free)) or np.diag(of_free).min() < 0.0:
+        return Precision(None, parameters, SINGULAR)
+    covariance[np.ix_(free, free)] = of_free
+    return Precision(covariance, parameters)
+
+
+def precision_by_states(problem: Problem, states: SpinArray, rows: float, lost: FloatArray | float = 0.0) -> Precision:
+    """Return standard errors from states of the fitted model: H is the covariance of x_i and x_i x_j over them.
+
+    ``lost`` is the information that is lost with missing cells.
+    """
+    x = states.astype(np.float64)
+    features = np.hstack([x, x[:, problem.edges[:, 0]] * x[:, problem.edges[:, 1]]])
+    features -= features.mean(axis=0)
+    return precision_of(problem, features.T @ features / len(x) - lost, rows, states=len(x))
+
 
 MOST_SPINS_OF_STATES = 20
 MOST_TRIPLES = 4000
@@ -164,3 +260,86 @@ def _against_saturated(fit: Fit, p: FloatArray, states: SpinArray, share: FloatA
     place = (states > 0) @ (1 << np.arange(states.shape[1], dtype=np.int64))
     statistic = 2.0 * fit.rows * float(share @ (np.log(share) - np.log(p[place])))
     return {"statistic": statistic, "df": df, "p_value": float(chdtrc(df, max(statistic, 0.0)))}
+
+
+# Repetitions stop at a distance from their maximum that is small beside their own spread.
+TOL = 1e-6
+TOL_OF_EXPECTATIONS = 1e-3
+MOST_ITERATIONS = 200
+
+
+@dataclass(frozen=True)
+class _Again:
+    """What all repetitions share: the problem, its rows, the estimates to begin from, and how to search."""
+
+    problem: Problem
+    table: Table
+    start: FloatArray
+    method: str
+    engine: Any
+    population: Any
+    seed: int
+
+    def parameters(self, k: int) -> FloatArray:
+        """Return the estimates of repetition k."""
+        rng = np.random.default_rng([self.seed, k])
+        count = max(1, round(self.table.rows))
+        drawn = rng.multinomial(count, self.table.weight / self.table.weight.sum())
+        kept = np.flatnonzero(drawn)
+        states = self.table.known_states("a bootstrap")[kept]
+        table = of_states(states, drawn[kept].astype(np.float64), self.table.names, self.table.values)
+        problem = replace(self.problem, moments=table.moments(self.problem.edges))
+        data = observed(problem, table)
+        with using_settings(threads=1):  # repetitions are in threads already
+            if self.method == "sampled":
+                return sampled.climbed_again(problem, data, self.start, self.population, rng)
+            if self.method == "exact":
+                return minimize(Likelihood(self.engine, data), problem, self.start, TOL, MOST_ITERATIONS).parameters
+            if isinstance(data, Incomplete):
+                tol = TOL_OF_EXPECTATIONS / np.sqrt(count)
+                best = expectations.maximized(problem, table, data, self.start, tol, MOST_ITERATIONS, self.seed)
+                return best.parameters
+            return minimize(PseudoLikelihood(problem, table), problem, self.start, TOL, MOST_ITERATIONS).parameters
+
+
+def bootstrapped(fit: Fit, count: int, seed: int) -> Bootstrap:
+    """Return the estimates of ``count`` repetitions, or of those made before an interrupt."""
+    count, seed = checked_count(count, "count", least=2), checked_count(seed, "seed", least=0)
+    again = _again(fit, seed)
+    found: dict[int, FloatArray] = {}
+    with (
+        showing_interrupts(),
+        using_threads(None, NO_MATRICES),
+        ThreadPoolExecutor(thread_count()) as pool,
+        catching_interrupt() as interrupt,
+    ):
+        futures = {pool.submit(again.parameters, k): k for k in range(count)}
+        try:
+            for future in as_completed(futures):
+                found[futures[future]] = future.result()
+                report("bootstrap", len(found) / count)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    if len(found) < 2:
+        raise KeyboardInterrupt
+    estimates = np.array([found[k] for k in sorted(found)])
+    return Bootstrap(
+        parameters=again.problem.keys(),
+        estimate=again.start,
+        estimates=estimates,
+        unbounded=int((np.abs(estimates).max(axis=1, initial=0.0) > LARGEST / 2.0).sum()),
+        interrupted=interrupt.happened,
+    )
+
+
+def _again(fit: Fit, seed: int) -> _Again:
+    """Return what repetitions share; for sampled fits this includes a population at the estimates."""
+    problem, parameters = fit.recipe.problem, fit.recipe.parameters
+    table: Table = fit.table.distinct()
+    table.known_states("a bootstrap")
+    engine, population = None, None
+    if fit.method == "exact":
+        engine = exact_moments(problem)
+    elif fit.method == "sampled":
+        population = sampled.population_at(problem, observed(problem, table), parameters, table.rows, seed)
+    return _Again(problem, table, parameters, fit.method, engine, population, seed)

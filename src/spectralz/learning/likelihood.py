@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from spectralz.learning import walsh
+from spectralz.learning import expectations
 from spectralz.methods import Exact
 
 if TYPE_CHECKING:
-    from spectralz.learning.observed import Observed
+    from spectralz.learning.expectations import Observed
     from spectralz.learning.problem import Problem
     from spectralz.methods.exact import ExactPlan
     from spectralz.model import FloatArray
@@ -57,12 +57,12 @@ def exact_moments(problem: Problem, *, unasked: bool = False) -> Moments | str:
         Whether it must be quick too, since the exact likelihood was not asked for.
     """
     if problem.n <= SPINS_OF_ALL_STATES:
-        return walsh.Walsh.of(problem)
+        return expectations.Walsh.of(problem)
     plan = Exact().plan(problem.model(np.ones(problem.size)))
     cost = None if plan.refusal is not None or plan.segments.memory > int(Exact().max_memory) else plan.terms
-    most = MOST_SPINS_UNASKED if unasked else walsh.MOST_SPINS
+    most = MOST_SPINS_UNASKED if unasked else expectations.MOST_SPINS
     if problem.n <= most and (cost is None or cost * STATES_PER_TERM > 1 << problem.n):
-        return walsh.Walsh.of(problem)
+        return expectations.Walsh.of(problem)
     if cost is None:
         return plan.refusal or "the tables of exact marginals do not fit into memory"
     if unasked and cost > MOST_TERMS_UNASKED:
@@ -75,7 +75,7 @@ class Likelihood:
 
     def __init__(self, engine: Moments, data: Observed) -> None:
         self._engine, self._data = engine, data
-        if isinstance(engine, walsh.Walsh):
+        if isinstance(engine, expectations.Walsh):
             self.hessian = partial(_with_hessian, engine, data)
 
     def value(self, parameters: FloatArray) -> tuple[float, FloatArray]:
@@ -85,7 +85,9 @@ class Likelihood:
         return log_z - known.log_weight, mean - known.moments
 
 
-def _with_hessian(engine: walsh.Walsh, data: Observed, parameters: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+def _with_hessian(
+    engine: expectations.Walsh, data: Observed, parameters: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
     """Return value, gradient and Hessian, the observed information of one row in the mean."""
     log_z, mean, covariance = engine.moments_and_covariance(parameters)
     known = data.expected(parameters, lost=True)

@@ -19,7 +19,7 @@ from spectralz.sampling.spread import crew_for
 from spectralz.sampling.sweeps import relax
 
 if TYPE_CHECKING:
-    from spectralz.learning.observed import Observed
+    from spectralz.learning.expectations import Observed
     from spectralz.learning.problem import Problem
     from spectralz.model import FloatArray, SpinArray
 

@@ -16,13 +16,10 @@ import numpy as np
 
 from spectralz._support.progress import report
 from spectralz.errors import OptionError
-from spectralz.learning.expectations import maximized, table_completed
+from spectralz.learning.expectations import Incomplete, PseudoLikelihood, Walsh, maximized, observed, table_completed
 from spectralz.learning.likelihood import Likelihood
 from spectralz.learning.minimizing import minimize
-from spectralz.learning.observed import Incomplete, observed
 from spectralz.learning.problem import Penalty, Problem, problem_of, refuse_unbounded
-from spectralz.learning.pseudo import PseudoLikelihood
-from spectralz.learning.walsh import Walsh
 from spectralz.parts.pairs import all_pairs
 
 if TYPE_CHECKING:

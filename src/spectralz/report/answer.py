@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.report import provenance
-from spectralz.report.findings import findings
-from spectralz.report.inline import any_letters, figure_html, in_page
-from spectralz.report.parts import Cell, details, options_in_code, render_table, section, terms
-from spectralz.report.sentences import without_folders
-from spectralz.report.shell import render_shell
+from spectralz.report.entries import without_folders
+from spectralz.report.parts import (
+    Cell,
+    any_letters,
+    details,
+    facts,
+    figure_html,
+    findings,
+    how_to_rerun,
+    in_page,
+    options_in_code,
+    render_shell,
+    render_table,
+    section,
+    terms,
+)
 from spectralz.result import Kind, plain
 from spectralz.show import tables
 from spectralz.show.numbers import counted, probable, proven
@@ -71,8 +81,8 @@ def estimate_page(
         section(
             "run",
             "How it was found",
-            terms([*_facts(estimate, model_text), *provenance.facts({estimate.method.name: estimate.method})]),
-            provenance.how_to_rerun(command, [] if estimate.kind is Kind.EXACT else [estimate.method]),
+            terms([*_facts(estimate, model_text), *facts({estimate.method.name: estimate.method})]),
+            how_to_rerun(command, [] if estimate.kind is Kind.EXACT else [estimate.method]),
             findings(estimate.details, str(estimate.status)),
             _options([estimate.method]),
         ),
@@ -106,14 +116,14 @@ def comparison_page(comparison: Comparison, title: str, model_text: str, *, comm
     >>> import spectralz as sz
     >>> table = sz.compare(sz.generators.grid(side=3, strength=1.0, seed=0), ["exact", "bp"])
     >>> page = comparison_page(table, "A grid", "9 spins")
-    >>> page.count("<svg"), "BP" in page, "<td" in page
-    (2, False, True)
+    >>> page.count("<img"), "BP" in page, "<td" in page
+    (1, False, True)
     """
     seconds = math.fsum(row.estimate.seconds for row in comparison if row.estimate is not None)
-    facts = [
+    known = [
         ("Model", model_text),
         ("Time", f"{seconds:.3g} s in all"),
-        *provenance.facts({row.name: row.method for row in comparison}),
+        *facts({row.name: row.method for row in comparison}),
     ]
     methods = [row.method for row in comparison]
     parts = [
@@ -122,8 +132,8 @@ def comparison_page(comparison: Comparison, title: str, model_text: str, *, comm
         section(
             "run",
             "How it was found",
-            terms(facts),
-            provenance.how_to_rerun(command, methods),
+            terms(known),
+            how_to_rerun(command, methods),
             _options(methods),
         ),
     ]

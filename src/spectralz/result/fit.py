@@ -194,7 +194,7 @@ class Fit(Shown):
         The graph and the strength of a penalty stay as they are, so that how they were chosen adds nothing to the
         spread. Repetitions run in threads. Ctrl-C returns those that are done.
         """
-        from spectralz.learning.bootstrap import bootstrapped
+        from spectralz.learning.goodness import bootstrapped
 
         return bootstrapped(self, count, seed)
 
