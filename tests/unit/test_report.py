@@ -181,7 +181,7 @@ def test_sweep_without_truth_shows_log_z(tmp_path):
 def axes_of(tmp_path, rows):
     """Draw a sweep of one's own, and return its Axes with what stands on the axis of errors."""
     write_sweep(tmp_path / "mine", rows)
-    axes = page._figure(read_folder(tmp_path, {})[0]).axes[0]
+    axes = page._canvas(read_folder(tmp_path, {})[0]).axes[0]
     axes.figure.canvas.draw()
     return axes, [label.get_text() for label in axes.get_yticklabels()]
 
