@@ -112,7 +112,7 @@ def log_z(
         ``states``, ``spectral``, ``ep``, ``wmbe``, ``trw``, ``sdp``, ``convex_mf``.
     device : str, default "auto"
         ``"cpu"``; ``"gpu"``, which needs the extra ``gpu``; or ``"auto"`` for a GPU if there is one and the model is
-        large. Taken by ``auto``, ``annealing``, ``states``, ``spectral``, ``ep``, ``sdp``.
+        large. Taken by ``auto``, ``annealing``, ``states``, ``spectral``, ``sdp``.
 
     Raises
     ------
