@@ -22,15 +22,18 @@ from spectralz.errors import (
     refuse_impossible,
     showing_interrupts,
 )
+from spectralz.inference.decoding import decoded
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact, MatrixProduct
 from spectralz.model import Polynomial
 from spectralz.parts.compressed.contraction import Compressed
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
+from spectralz.portfolio.policy import EXACT_SEARCH_SHARE
 from spectralz.portfolio.steps.before_annealing import refusal_of_frontier
 from spectralz.result import MapState, Status
 from spectralz.sampling.heavy.search import by_search, rounding_of
+from spectralz.sampling.penalties import penalized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 METHODS = ("auto", "exact", "search")
 # Of the time so much goes into the search, and the rest into bounds.
 SEARCH_SHARE = 0.8
+# States are first decoded from messages, as a rule at once, and for this share of the whole time at most.
+DECODING_SHARE = 0.5
 # On graphs with a small frontier, this share of the search first draws so many states from contractions with these
 # bonds, of models in which a typical coupling is so many times the temperature. The first contraction may take the last
 # share of that time. With twice the bond, what is discarded must fall to this share.
@@ -73,8 +78,10 @@ def map_state(
 
     If the treewidth is small, spins are eliminated by maxima, and the states are proven to be the heaviest. Otherwise
     they are searched for until the budget ends: populations are cooled, slower each time, and quenched; what they find
-    is crossed, and tabu search goes on from there (``sampling/heavy/search.py``). On graphs with a small frontier, such
-    as lattices, states of compressed contractions come first. Ctrl-C keeps the best states so far.
+    is crossed, and tabu search goes on from there (``sampling/heavy/search.py``). States that belief propagation
+    decodes come first, and on graphs with a small frontier, such as lattices, states of compressed contractions.
+    Constraints become penalties; where no state is found that satisfies them all, the log-weight is minus infinity, and
+    the status says so. Ctrl-C keeps the best states so far.
 
     Parameters
     ----------
@@ -172,7 +179,7 @@ class _Answer(NamedTuple):
 def _plan(model: Model, memory: int, deadline: Deadline, is_asked: bool) -> ExactPlan | None:
     """Return how to eliminate with tables that fit, or None if that is impossible; say why if it is asked for."""
     exact = Exact(algorithm="elimination", max_memory=memory, max_sliced=0)
-    plan = exact.plan(model)
+    plan = exact.plan(model, most_search_seconds=np.inf if is_asked else EXACT_SEARCH_SHARE * deadline.left)
     refusal = exact.refuses_samples(plan)
     if refusal is not None and is_asked:
         raise TooLargeError(refusal)
@@ -189,34 +196,44 @@ def _eliminated(model: Model, count: int, plan: ExactPlan) -> _Answer:
 
 
 def _searched(model: Model, count: int, deadline: Deadline, rng: np.random.Generator) -> _Answer:
-    if model.constraints:
-        raise TooLargeError(Exact().plan(model).refusal or "the search takes no constraints; ask for exact")
-    states = np.where(model.field >= 0.0, 1, -1).astype(np.int8)[None]
-    upper, rounds = np.inf, 0
+    states, upper, rounds = np.empty((0, model.n), dtype=np.int8), np.inf, 0
     with catching_interrupt() as interrupt:
-        for pool in _search(model, count, deadline.share(SEARCH_SHARE), rng):
-            states, rounds = pool.states[:count], rounds + 1
+        starts = decoded(model, Deadline.after(DECODING_SHARE * deadline.seconds))
+        for pool in _search(model, starts, deadline.share(SEARCH_SHARE), rng, count):
+            allowed = np.count_nonzero(pool.weights > -np.inf)
+            states, rounds = pool.states[: max(min(count, allowed), 1)], rounds + 1
         upper = _bound(model, deadline)
     if interrupt.happened and not rounds:
         raise KeyboardInterrupt
-    if not np.isfinite(upper):
+    if upper == np.inf:
         upper = float(np.abs(model.field).sum() + np.abs(model.edges()[1]).sum()) + model.higher.total + model.constant
     rounding = rounding_of(model)
     words = "interrupted: the search ended early" if interrupt.happened else "the search ended"
-    status = Status(f"{words} after {rounds} rounds", converged=not interrupt.happened)
+    words, found = f"{words} after {rounds} rounds", bool(model.constraints.hold(states[:1]).all())
+    if not found:
+        words = f"no state was found that satisfies all constraints; {words}"
+    status = Status(words, converged=found and not interrupt.happened)
     return _Answer(states, upper + 2.0 * rounding, 4.0 * rounding, "search", status, interrupt.happened)
 
 
-def _search(model: Model, count: int, deadline: Deadline, rng: np.random.Generator) -> Iterator[Pool]:
-    """Yield what the search has found, first from states of contractions, if there are any."""
-    drawn = list(_drawn_from_contractions(model, deadline.share(CONTRACTION_SHARE), rng))
-    yield from by_search(model, deadline, rng, count, np.concatenate(drawn) if drawn else None)
+def _search(
+    model: Model, starts: NDArray[np.int8], deadline: Deadline, rng: np.random.Generator, count: int
+) -> Iterator[Pool]:
+    """Yield what the search has found, first from some states, and from those of contractions if there are any.
+
+    With constraints the search has penalties; in its pool, a state that breaks a constraint weighs nothing.
+    """
+    drawn = _drawn_from_contractions(model, deadline.share(CONTRACTION_SHARE), rng)
+    starts = np.concatenate([starts, *drawn])
+    with deadline.in_force():
+        soft = penalized(model)
+    yield from by_search(soft, deadline, rng, count, starts)
 
 
 def _drawn_from_contractions(model: Model, deadline: Deadline, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
     """Draw states of a colder model from compressed contractions, with larger bonds as long as there is time."""
     J = np.abs(model.edges()[1])
-    if isinstance(model, Polynomial) or not J.any() or refusal_of_frontier(model, deadline):
+    if isinstance(model, Polynomial) or model.constraints or not J.any() or refusal_of_frontier(model, deadline):
         return
     method, typical = MatrixProduct(), float(J.mean())
     pace, before = 1.0 / clock.OPERATIONS_PER_SECOND, dict.fromkeys(COLDNESS, np.inf)

@@ -326,11 +326,11 @@ class Constraints(tuple[Constraint, ...]):
     def cliques(self) -> IntArray:
         """All pairs of spins that share a constraint, or neighbors among them if it has more than 16, k x 2."""
         found = [np.empty((0, 2), dtype=np.int64)]
-        for constraint in self:
-            scope = np.array(constraint.scope, dtype=np.int64)
-            k = np.arange(len(scope) - 1)
-            i, j = np.triu_indices(len(scope), 1) if len(scope) <= MOST_TABLE_SPINS else (k, k + 1)
-            found.append(np.stack([scope[i], scope[j]], axis=1))
+        scopes = sorted((constraint.scope for constraint in self), key=len)
+        for size, alike in itertools.groupby(scopes, len):
+            scope = np.array(list(alike), dtype=np.int64)
+            i, j = np.triu_indices(size, 1) if size <= MOST_TABLE_SPINS else (np.arange(size - 1), np.arange(1, size))
+            found.append(np.stack([scope[:, i], scope[:, j]], axis=-1).reshape(-1, 2))
         return np.concatenate(found)
 
     def hold(self, states: NDArray[Any]) -> NDArray[np.bool_]:

@@ -184,11 +184,15 @@ class Pool:
     weights: FloatArray
 
     def with_states(self, model: Model, states: NDArray[np.int8], most: int) -> Pool:
-        """Return the heaviest of these states and others."""
+        """Return the heaviest of these states and others.
+
+        Of those that break a constraint, which weigh nothing, those with the heaviest terms come first.
+        """
         distinct = {state.tobytes(): state for state in (*self.states, *states)}
         states = np.array(list(distinct.values()))
         weights = np.asarray(model.log_weight(states))
-        chosen = np.argsort(-weights, kind="stable")[:most]
+        terms = np.asarray(model.unconstrained.log_weight(states)) if model.constraints else weights
+        chosen = np.lexsort((-terms, -weights))[:most]
         return Pool(states[chosen], weights[chosen])
 
 
