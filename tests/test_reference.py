@@ -15,6 +15,7 @@ import pytest
 import spectralz as sz
 from spectralz import inference
 from spectralz._support.options import checked_bytes
+from spectralz.portfolio import policy
 
 ROOT = Path(__file__).resolve().parents[1]
 API = ROOT / "docs" / "api"
@@ -189,11 +190,13 @@ def test_every_group_has_a_page_with_the_names_of_the_overview():
 
 def test_the_tables_of_methods_are_those_of_the_program():
     rows = re.findall(
-        r"^\| `(\w+)` \| .*~spectralz\.(\w+)` \|(.*)\|(.*)\|(.*)\|$", (API / "METHODS.md").read_text(), re.M
+        r"^\| `(\w+)` \| .*~spectralz\.(\w+)` \|(.*)\|(.*)\|(.*)\|(.*)\|$", (API / "METHODS.md").read_text(), re.M
     )
     assert [(name, sz.METHODS[name].__name__) for name in sz.METHODS] == [row[:2] for row in rows]
-    for name, _, *marks in rows:
+    for name, _, *marks, constraints in rows:
         method = sz.METHODS[name]
+        assert constraints.strip().startswith("yes") == method.takes_constraints
+        assert ("without" in constraints) == (name in policy.BLIND_BOUNDERS)
         assert [mark.strip() == "yes" for mark in marks] == [
             method.gives_marginals,
             method.gives_samples,

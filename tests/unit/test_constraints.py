@@ -546,8 +546,6 @@ def test_methods_say_whether_they_take_constraints():
                 sz.log_z(model, name)
     with pytest.raises(OptionError, match="enumeration lists all states"):
         sz.log_z(model, "exact", algorithm="enumeration")
-    with pytest.raises(OptionError, match="temperature takes models without constraints"):
-        sz.temperature(model, np.ones((5, 3)))
 
 
 def test_evidence_of_probability_zero_is_an_answer(tmp_path):

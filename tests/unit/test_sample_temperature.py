@@ -31,6 +31,52 @@ def slow_beta(model, states, bounds=(-5.0, 5.0)):
     ).x
 
 
+def constrained(seed, n=10):
+    rng, say = np.random.default_rng(seed), sz.constraints
+    clauses = [{i: int(rng.choice([-1, 1])) for i in rng.choice(n, 3, replace=False).tolist()} for _ in range(n)]
+    model = sz.generators.complete(n=n, strength=0.3, seed=seed) + sz.Ising(rng.normal(size=n))
+    return model.with_constraints(*map(say.clause, clauses), say.exactly_one([0, 1, 2]), say.parity([3, 4, 5, 6]))
+
+
+@pytest.mark.parametrize(("seed", "beta"), [(0, 0.7), (1, -0.4), (2, 0.0), (3, 1.5)])
+def test_of_allowed_states_beta_maximizes_the_likelihood(seed, beta):
+    model = constrained(seed)
+    states = sz.sample(model.scaled(math.copysign(1.0, beta)).scaled(abs(beta)), 500, "exact", seed=seed)
+    allowed = all_states(model.n)[model.constraints.hold(all_states(model.n))]
+    weights, observed = model.log_weight(allowed), model.log_weight(states).mean()
+    truth = minimize_scalar(lambda b: np.logaddexp.reduce(b * weights) - b * observed, bounds=(-5.0, 5.0)).x
+    found, pseudo = sz.temperature(model, states), sz.temperature(model, states, "pseudo")
+    assert found.beta == pytest.approx(truth, abs=1e-4)
+    assert found.trusted
+    assert abs(found.beta - beta) < 4.0 * found.std_error
+    assert abs(pseudo.beta - beta) < 4.0 * pseudo.std_error
+
+
+def test_the_pseudo_likelihood_takes_spins_that_may_be_flipped():
+    model = constrained(0)
+    states = sz.sample(model, 50, "exact", seed=1)
+    pull = sample_temperature._pull(model, states.astype(np.float64))
+    for i in range(model.n):
+        flipped = states.copy()
+        flipped[:, i] *= -1
+        wanted = 0.5 * (model.log_weight(states) - model.log_weight(flipped))
+        np.testing.assert_allclose(pull[:, i], np.where(np.isfinite(wanted), wanted, 0.0), atol=1e-9)
+
+
+def test_constraints_may_leave_nothing_to_say():
+    one = sz.constraints.exactly_one([0, 1, 2])
+    equal = sz.Ising([0.3] * 3).with_constraints(one)
+    with pytest.raises(ModelError, match="same energy"):
+        sz.temperature(equal, sz.sample(equal, 10))
+    with pytest.raises(ModelError, match="2 samples break a constraint"):
+        sz.temperature(equal, np.ones((2, 3)))
+    different = sz.Ising([0.3, 0.2, 0.1]).with_constraints(one)
+    held = sz.temperature(different, sz.sample(different, 100), "pseudo")
+    assert not held.trusted
+    assert "held by constraints" in held.status
+    assert sz.temperature(different, [[1, -1, -1]]).beta == math.inf
+
+
 def test_independent_spins_have_a_closed_form():
     model = sz.Ising(field=[0.5] * 6)
     states = drawn(model, 1.3, 400)

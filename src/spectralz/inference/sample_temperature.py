@@ -53,6 +53,9 @@ FEWEST_FOR_TEST = 30
 COINS = 1000
 # Exact answers are improved until a step is so small a share of beta, at most so many times.
 TINY_STEP, MOST_STEPS = 1e-9, 20
+# With constraints, the highest temperature is that at which beta times a bound on log-weights is about this, and its
+# point takes this share of the time.
+HOT, HOT_SHARE = 1e-6, 0.1
 # Energies that differ by less than this share of their size are the same.
 SAME_ENERGY = 1e-12
 LARGEST_PSEUDO, MOST_NEWTON_STEPS = 1e6, 200
@@ -124,7 +127,13 @@ class _Curve:
 
     @cached_property
     def zero(self) -> Points:
-        """The point of fair coins, at which the terms of the log-weight are not correlated."""
+        """The point of fair coins, at which the terms of the log-weight are not correlated.
+
+        With constraints they are; a point of a temperature so high that nothing else matters comes instead.
+        """
+        if self.model.constraints:
+            largest = max(float(np.abs(part).max(initial=0.0)) for part in (self.model.field, self.model.edges()[1]))
+            return self._of_sign(1.0, np.array([HOT / (largest * self.model.n or 1.0)]), HOT_SHARE)
         if has_few_pairs(self.model):
             variance = float(self.model.field @ self.model.field + np.sum(self.model.edges()[1] ** 2))
         else:
@@ -239,7 +248,8 @@ def temperature(
     Raises
     ------
     ModelError
-        If there are no samples, if cells are missing, or if all states of the model have the same energy.
+        If there are no samples, if cells are missing, if one breaks a constraint, or if all states of the model have
+        the same energy.
     OptionError
         If the model is a Polynomial, or if there is no such option.
 
@@ -266,8 +276,6 @@ def temperature(
     whole = ModelWithEvidence.checked(model, None).given
     if isinstance(whole, Polynomial):
         raise OptionError("temperature takes models of pairs; for a Polynomial compare log_prob at several scales")
-    if whole.constraints:
-        raise OptionError("temperature takes models without constraints; compare log_prob at several scales")
     drawn = _samples(samples, model, whole, values, weights, columns)
     passed = clock.stopwatch()
     curve = _Curve(whole, "auto" if method == PSEUDO else method, number, options, _deadline_of(options))
@@ -295,6 +303,12 @@ def _samples(
     if not weight.sum():
         raise ModelError("all weights are 0; give how often each row was seen, and one above 0")
     kept = weight > 0.0
+    broken = int(np.count_nonzero(~whole.constraints.hold(states[kept])))
+    if broken:
+        raise ModelError(
+            f"{broken} samples break a constraint, which has probability 0 at any temperature; leave them out, or take "
+            "model.unconstrained"
+        )
     return Samples(states[kept], weight[kept], -np.asarray(whole.log_weight(states[kept])))
 
 
@@ -314,9 +328,10 @@ def _of_sample_set(samples: Any, model: Ising) -> SpinArray:
 def _limit(drawn: Samples, curve: _Curve) -> Temperature | None:
     """Return the answer if beta is infinite, since all samples are ground states of the model or of its opposite."""
     zero = curve.zero
-    if zero.variance[0] == 0.0:
-        raise ModelError("all states of this model have the same energy, so that samples say nothing about beta")
     size = max(float(np.abs(drawn.energy).max()), math.sqrt(zero.variance[0]))
+    # With constraints it is a difference of rounded numbers.
+    if zero.variance[0] <= (SAME_ENERGY * size if curve.model.constraints else 0.0) ** 2:
+        raise ModelError("all states of this model have the same energy, so that samples say nothing about beta")
     if float(np.ptp(drawn.energy)) > SAME_ENERGY * size:
         return None
     sign = 1.0 if drawn.mean < zero.energy[0] else -1.0
@@ -493,7 +508,8 @@ def _by_pseudo(drawn: Samples, curve: _Curve) -> Temperature:
     pull = _pull(curve.model, x)
     scale = float(np.abs(pull).max())
     if scale == 0.0 or np.all(pull >= 0.0) or np.all(pull <= 0.0):
-        words = "each spin of each sample follows its local field, so that the pseudo-likelihood has no maximum"
+        held = " or is held by constraints" if curve.model.constraints else ""
+        words = f"each spin of each sample follows its local field{held}, so that the pseudo-likelihood has no maximum"
         sign = -1.0 if pull.sum() < 0.0 else 1.0
         return _of_pseudo(drawn, sign * math.inf, None, False, words)
     beta = 0.0
@@ -514,14 +530,21 @@ def _by_pseudo(drawn: Samples, curve: _Curve) -> Temperature:
 
 
 def _pull(model: Ising, x: FloatArray) -> FloatArray:
-    """Return x_i h_i of every spin: how strongly its local field holds it."""
+    """Return x_i h_i of every spin: how strongly its local field holds it; 0 if constraints hold it anyway."""
     coupling = model.storage
     if coupling.terms is None:
         products = np.asarray(coupling.matrix @ x.T).T
     else:
         values, vectors, diagonal = coupling.terms
         products = (x @ vectors.T * values) @ vectors + x * diagonal
-    return np.asarray(x * (model.field + 2.0 * products) - 2.0 * coupling.diagonal)
+    pull = np.asarray(x * (model.field + 2.0 * products) - 2.0 * coupling.diagonal)
+    for constraint in model.constraints:
+        alone = constraint.renamed({i: k for k, i in enumerate(constraint.scope)})
+        for k, i in enumerate(constraint.scope):
+            flipped = x[:, list(constraint.scope)]
+            flipped[:, k] *= -1.0
+            pull[~alone.holds(flipped), i] = 0.0
+    return pull
 
 
 def _of_pseudo(drawn: Samples, beta: float, error: float | None, trusted: bool, words: str) -> Temperature:
