@@ -109,7 +109,7 @@ def test_what_is_kept_is_no_more_than_predicted(name, bond):
     found = plan(model, bond=bond)
     chain, kept = empty_chain(found.width, bond, 0.0), Kept.with_room(0, model.n, 100 * model.n, 10**6)
     coupling = model.edges()[1][found.graph.edge]
-    weights = Weights(np.array(model.field), coupling, np.zeros(len(coupling), np.int64))
+    weights = Weights(np.array(model.field), coupling, np.zeros(len(coupling), np.int64), np.zeros(len(coupling)))
     room = room_for(found.longest_span, bond)
     assert advance(found.steps, weights, 0, model.n, chain, room, kept) == model.n
     sites = kept.sites[: kept.steps["start"][-1]]

@@ -34,6 +34,7 @@ from spectralz.inference.planar_curves import are_trusted, planar_rows
 from spectralz.methods import MatrixProduct
 from spectralz.methods.annealing import limits_of
 from spectralz.parts.compressed.contraction import Compressed
+from spectralz.parts.compressed.frontier import cancels
 from spectralz.portfolio import policy
 from spectralz.portfolio.steps.before_annealing import refusal_of_frontier, with_growing_bonds
 from spectralz.sampling.curves.cooling import cooled, evidence_by_temperature, observed
@@ -169,6 +170,10 @@ def _means(
 
 def _contraction(model: Ising, layout: FrontierPlan, cutoff: float, bond: int, beta: float) -> Moments:
     """Return log Z and the means that a contraction with a bond gives."""
+    if cancels(model.scaled(beta)):
+        raise _FailedError(
+            "fields cancel couplings by many nats, as penalties do, which takes digits from contractions"
+        )
     chain = Compressed(model.scaled(beta), layout, bond, cutoff)
     contraction = chain.contract(remembers=True)
     means = chain.means() if contraction.is_positive else None

@@ -25,16 +25,17 @@ from spectralz._support.threads import NO_MATRICES, using_threads
 from spectralz.errors import OptionError, TooLargeError, catching_interrupt, warn_inaccurate
 from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.compressed.contraction import Compressed, Contraction, Means
-from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, plan, tables_of_pairs
+from spectralz.parts.compressed.frontier import ORDER_NAMES, FrontierPlan, cancels, plan, tables_of_pairs
 from spectralz.parts.elimination.heaviest_frontier import ColdFrontier, cold_frontier
 from spectralz.parts.propagation.network import Network
-from spectralz.result import Kind
+from spectralz.result import Kind, Status
 from spectralz.sampling.heavy.pool import distinct
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.population import Run, marginals_of, sample_of
 from spectralz.sampling.spread import crew_for
 from spectralz.sampling.sweeps import quench
 from spectralz.trust.importance import (
+    DEVIATIONS,
     MOST_MISSED,
     TOO_SMALL,
     Contractions,
@@ -195,15 +196,20 @@ class MatrixProduct(Method):
     def solve_plan(self, model: Ising, layout: FrontierPlan) -> Outcome:
         """Contract in the order of a plan, check, and draw."""
         with using_threads(None, NO_MATRICES):
+            tilted = self._tilted(model, layout)
+            is_enough = model.constraints or deadline.is_past()
+            if tilted is not None and (is_enough or tilted.details["is_certain"]):
+                return tilted
             findings, chain = self._find(model, layout, self.samples, draws_always=False)
-            return self._outcome(model, findings, chain)
+            found = _compared(self._outcome(model, findings, chain), tilted)
+            return found if tilted is None or found.trusted or not tilted.trusted else tilted
 
     def marginals_of_plan(self, model: Ising, layout: FrontierPlan) -> MarginalOutcome:
         """Do the same, and contract backwards for the means."""
         self._refuse_constraints(model)
         with using_threads(None, NO_MATRICES):
             findings, chain = self._find(model, layout, self.samples or SAMPLES_FOR_MARGINALS, draws_always=False)
-            outcome = self._outcome(model, findings, chain)
+            outcome = _compared(self._outcome(model, findings, chain), self._tilted(model, layout))
             means = chain.means(reporter_of("contracting from both sides")) if findings.main.is_positive else None
             if findings.x is None and (means is None or not means.is_found):
                 findings.x, findings.sample = self._last_resort(model)
@@ -229,8 +235,9 @@ class MatrixProduct(Method):
         # Draw twice as many states as requested, so that few are returned twice.
         needed = replace(self, seed=int(rng.integers(2**32)))
         with using_threads(None, NO_MATRICES):
-            findings, chain = needed._find(model, self.plan(model), max(2 * size, FEWEST_SAMPLES), draws_always=True)
-            outcome = needed._outcome(model, findings, chain)
+            layout = self.plan(model)
+            findings, chain = needed._find(model, layout, max(2 * size, FEWEST_SAMPLES), draws_always=True)
+            outcome = _compared(needed._outcome(model, findings, chain), self._tilted(model, layout))
         if not outcome.status.converged:
             warn_inaccurate(f"the states drawn by mps may not follow P(x): {outcome.status}")
         if findings.x is None:
@@ -246,11 +253,17 @@ class MatrixProduct(Method):
 
     # ------------------------------------------------------------------------------------------- the work
 
+    def _tilted(self, model: Ising, layout: FrontierPlan) -> Outcome | None:
+        """Return the answer of contractions in which fields come with the couplings that they cancel, if any do."""
+        if not cancels(model):
+            return None
+        return self._outcome(model, *self._find(model, layout, 0, draws_always=False, is_tilted=True))
+
     def _find(
-        self, model: Ising, layout: FrontierPlan, samples: int, *, draws_always: bool
+        self, model: Ising, layout: FrontierPlan, samples: int, *, draws_always: bool, is_tilted: bool = False
     ) -> tuple[_Findings, Compressed]:
         """Contract, check and draw; an interrupt after the first contraction returns what there is."""
-        chain = Compressed(model, layout, self.bond, self.cutoff, int(self.max_memory) // 4)
+        chain = Compressed(model, layout, self.bond, self.cutoff, int(self.max_memory) // 4, is_tilted=is_tilted)
         samples = 0 if model.constraints else self._affordable(chain, samples)
         findings = _Findings(chain.contract(reporter_of("contracting"), remembers=samples > 0))
         with catching_interrupt() as interrupt, suppress(LateError):  # what was not checked is not trusted
@@ -263,11 +276,13 @@ class MatrixProduct(Method):
         backwards = chain.plan.reversed(chain.bond)
         # Half the bond shows the effect of truncation, a larger cutoff that of rounding, which cold models amplify.
         bond = max(chain.bond // 2, 1) if main.truncations else chain.bond
-        rough = Compressed(model, chain.plan, bond, max(COARSER * self.cutoff, LEAST_COARSE_CUTOFF))
+        coarser = max(COARSER * self.cutoff, LEAST_COARSE_CUTOFF)
+        rough = Compressed(model, chain.plan, bond, coarser, is_tilted=chain.is_tilted)
         findings.coarse = rough.contract(reporter_of("contracting coarsely"))
         other = None
         if backwards is not None and not deadline.is_past():
-            other = Compressed(model, backwards, self.bond, self.cutoff, int(self.max_memory) // 4)
+            memory = int(self.max_memory) // 4
+            other = Compressed(model, backwards, self.bond, self.cutoff, memory, is_tilted=chain.is_tilted)
             findings.reverse = other.contract(reporter_of("contracting in reverse"), remembers=samples > 0)
         findings.is_certain = not main.truncations and self._agree(model, main, findings.reverse)
         if model.constraints:
@@ -365,6 +380,7 @@ class MatrixProduct(Method):
             "order": chain.plan.name,
             "truncations": main.truncations,
             "discarded": main.discarded,
+            "is_certain": findings.is_certain,
             "log_z_coarse": _finite(coarse, model.constant),
             "log_z_reverse": _finite(reverse, model.constant),
             "contraction": _finite(main, model.constant),
@@ -434,6 +450,20 @@ def _above(judged: Judgment, heaviest: float) -> Judgment:
     words = f"{judged.why}; one state alone weighs more than this sum: do not trust"
     apart = heaviest - judged.log_z
     return Judgment(heaviest, max(judged.std_error, apart, 1.0), False, words)
+
+
+def _compared(outcome: Outcome, tilted: Outcome | None) -> Outcome:
+    """Return an answer, not trusted if that of tilted couplings contradicts it.
+
+    Where fields cancel couplings by many nats, tables lose digits, and states that samples do not miss.
+    """
+    if tilted is None or not math.isfinite(tilted.log_z):
+        return outcome
+    apart, errors = abs(outcome.log_z - tilted.log_z), (outcome.std_error or 0.0) + (tilted.std_error or 0.0)
+    if apart <= DEVIATIONS * errors:
+        return outcome
+    words = f"{outcome.status}; fields cancel couplings, and by another contraction log Z is {tilted.log_z:.6g}"
+    return replace(outcome, status=Status(words, converged=False), trusted=False, std_error=max(apart, errors))
 
 
 def _are_close(means: Means, drawn: MarginalOutcome, effective: float) -> bool:

@@ -30,7 +30,7 @@ STATE = np.dtype(
     align=True,
 )
 GATE = np.dtype(
-    [("coupling", np.float64)]
+    [(name, np.float64) for name in ("coupling", "tilt")]
     + [(name, np.int64) for name in ("zeros", "is_gone", "slot", "rows", "columns", "edge", "past", "future")],
     align=True,
 )
@@ -45,12 +45,14 @@ LOADED, CARRY, CARRY_PLUS, BEFORE, AFTER, BLOCK, MATRIX, SPARE, TAU, FACTOR, OF_
 class Weights(NamedTuple):
     """The weights of a model: its fields, the coupling of each slot of the graph, and which states it excludes.
 
-    Bit 2 x + y of ``zeros`` says whether the spin of the slot may not be x while its neighbor is y, 1 for +1.
+    Bit 2 x + y of ``zeros`` says whether the spin of the slot may not be x while its neighbor is y, 1 for +1. ``tilt``
+    is a part of the neighbor's field that comes with the coupling, if the spin of the slot arrives after it.
     """
 
     field: FloatArray
     coupling: FloatArray
     zeros: IntArray
+    tilt: FloatArray
 
 
 class Chain(NamedTuple):
@@ -85,7 +87,7 @@ class Room(NamedTuple):
         One matrix per row.
     gates
         The sites of a span. ``coupling``: that of the gate between this site and the step's own, 0 if there is none;
-        ``zeros``: which states it excludes, as those of the step's own spin.
+        ``zeros``: which states it excludes, as those of the step's own spin; ``tilt``: a field on this site.
         ``is_gone``: whether the site is summed out. ``slot``, ``rows``, ``columns``: the slot of each site that stays,
         counted in the order in which they are passed, and the shape of its matrix Q. For means: ``edge``, the slot (of
         the graph) of the edge, or -1; ``past``, ``future``, the position of the site in the chains of the past and of
@@ -276,6 +278,12 @@ def _add_columns(
             block[i * width + to + j] += weight * part[i * 2 * b + first + j]
 
 
+@inlined
+def _of_field(h: float, x: int) -> float:
+    """Return exp(h s - |h|) for a spin s, which is 1 if x is 1 and -1 otherwise."""
+    return 1.0 if (x == 1) == (h >= 0.0) else math.exp(-2.0 * abs(h))
+
+
 @compiled_for_kernels
 def change_span(
     chain: Chain, room: Room, low: int, count: int, place: int, carries: bool, copies_old: bool, goes_up: bool
@@ -284,7 +292,7 @@ def change_span(
 
     The span begins at the position ``low``; the center must be in it. The site at ``place`` is multiplied by the matrix
     ``FACTOR``. If there are gates, a copy of its spin, made before this if ``copies_old`` and after it otherwise, is
-    carried along the bonds to the other sites, which are multiplied by exp(J x y - |J|).
+    carried along the bonds to the other sites, which are multiplied by exp(J x y - |J|) and by their tilt.
     """
     tensors, sites, state = chain.tensors, chain.sites, chain.state[0]
     matrices, gates = room.matrices, room.gates
@@ -324,6 +332,8 @@ def change_span(
                     weight = factor[2 * x + o]
                 elif o == 1 and not carries:
                     continue
+                else:
+                    weight *= _of_field(gate.tilt, x)
                 column = x * width + (s * b if copies == 2 else 0)
                 _add_columns(block, 2 * width, column, weight, after if s == 1 else before, old * b, b, a)
         matrix = block
@@ -409,18 +419,20 @@ def set_gates(steps: Steps, weights: Weights, t: int, room: Room, low: int, coun
     """
     step, gates, factor = steps.step[t], room.gates, row_of(room.matrices, FACTOR)
     for i in range(count):
-        gates[i].coupling = 0.0
+        gates[i].coupling = gates[i].tilt = 0.0
         gates[i].zeros = 0
         gates[i].is_gone = 0
     for k in range(step.start, step.end):
         gates[steps.near[k].place - low].coupling = weights.coupling[steps.near[k].slot]
         gates[steps.near[k].place - low].zeros = weights.zeros[steps.near[k].slot]
+        gates[steps.near[k].place - low].tilt = weights.tilt[steps.near[k].slot]
     h = weights.field[step.spin]
     J = weights.coupling[step.taken] if step.taken >= 0 else 0.0
     zeros = weights.zeros[step.taken] if step.taken >= 0 else 0
+    tilt = weights.tilt[step.taken] if step.taken >= 0 else 0.0
     for x in range(2):
         for o in range(2):
-            weight = 1.0 if (x == 1) == (h >= 0.0) else math.exp(-2.0 * abs(h))
+            weight = _of_field(h, x) * _of_field(tilt, o)
             if (step.taken < 0 and x != o) or zeros >> (2 * x + o) & 1:
                 weight = 0.0
             factor[2 * x + o] = weight * (1.0 if (x == o) == (J >= 0.0) else math.exp(-2.0 * abs(J)))

@@ -95,21 +95,34 @@ class Compressed:
         Singular values below this share of the largest are always dropped.
     max_memory
         Bytes that drawing may take for tensors.
+    is_tilted
+        Whether fields come with the couplings; then nothing can be drawn.
     """
 
-    def __init__(self, model: Ising, plan: FrontierPlan, bond: int, cutoff: float, max_memory: int = 2**30) -> None:
+    def __init__(
+        self,
+        model: Ising,
+        plan: FrontierPlan,
+        bond: int,
+        cutoff: float,
+        max_memory: int = 2**30,
+        *,
+        is_tilted: bool = False,
+    ) -> None:
         from spectralz.kernels.compressed.chain import Weights
 
         self.plan = plan
         self.bond = min(bond, plan.largest_bond)
         self.cutoff = cutoff
+        self.is_tilted = is_tilted
         self.n = model.n
-        from spectralz.parts.compressed.frontier import weights_on_graph, zeros_on_graph
+        from spectralz.parts.compressed.frontier import tilted, weights_on_graph, zeros_on_graph
 
         J = weights_on_graph(model)
         # Copies, because the model's read-only arrays are a different type to compiled code.
-        self.weights: Weights = Weights(np.array(model.field), J[plan.graph.edge], zeros_on_graph(model, plan.graph))
-        self._taken_out = math.fsum(np.abs(model.field).tolist()) + math.fsum(np.abs(J).tolist())
+        field, tilt = tilted(model, plan) if is_tilted else (np.array(model.field), np.zeros(len(plan.graph.source)))
+        self.weights: Weights = Weights(field, J[plan.graph.edge], zeros_on_graph(model, plan.graph), tilt)
+        self._taken_out = math.fsum(size for part in (field, J, tilt) for size in np.abs(part).tolist())
         self._operations = plan.operations(self.bond)
         self._max_memory = max_memory
         self._marks: list[tuple[int, Chain]] = []

@@ -32,6 +32,9 @@ ORDER_NAMES = ("best", "natural", "sweep", "narrow", "spectral")
 NUMBER_BYTES = 8
 # The methods for constraints of more spins.
 WIDER = "auto, exact or wmbe"
+# Fields that cancel couplings by more nats come with these, if this share of what pairs could cancel is cancelled:
+# half of it is by couplings of random signs.
+MOST_CANCELLED, LEAST_CANCELLED_SHARE = 2.0, 0.75
 # Memory of a plan.
 BYTES_PER_SPIN = 200
 # Most sites of a chain, and most moves of sites while it is laid out: some seconds.
@@ -203,6 +206,42 @@ def weights_on_graph(model: Ising) -> FloatArray:
     weights, graph = np.zeros(len(model.graph)), model.graph
     weights[np.searchsorted(graph @ [model.n, 1], pairs @ [model.n, 1])] = J
     return weights
+
+
+def shares_of_fields(model: Ising) -> FloatArray:
+    """Return the fields of both spins of each pair of the graph, divided among a spin's pairs by their weights."""
+    size, pairs = np.abs(weights_on_graph(model)), model.graph
+    total = np.bincount(pairs.ravel(), weights=np.repeat(size, 2), minlength=model.n)
+    return model.field[pairs] * (size[:, None] / np.where(total > 0.0, total, 1.0)[pairs])
+
+
+def cancels(model: Ising) -> bool:
+    """Return whether fields cancel couplings by many nats, as in penalties written in pairs.
+
+    Examples
+    --------
+    >>> import spectralz as sz
+    >>> [cancels(sz.from_qubo({(0, 1): penalty})) for penalty in (1.0, 20.0)]
+    [False, True]
+    """
+    J, shares = weights_on_graph(model), shares_of_fields(model)
+    possible = 2.0 * np.minimum(np.abs(J), np.abs(shares).min(axis=1, initial=np.inf))
+    lost = possible[np.sign(J) * np.sign(shares).prod(axis=1) < 0.0]
+    return bool(lost.max(initial=0.0) > MOST_CANCELLED and lost.sum() >= LEAST_CANCELLED_SHARE * possible.sum())
+
+
+def tilted(model: Ising, layout: FrontierPlan) -> tuple[FloatArray, FloatArray]:
+    """Return fields without a part that comes with the pairs, and this part for each slot of the graph.
+
+    It is the share of the spin that arrives first. So the table never has a field without the coupling that cancels it.
+    """
+    graph, pairs, shares = layout.graph, model.graph, shares_of_fields(model)
+    place = np.empty(model.n, dtype=np.int64)
+    place[layout.order] = np.arange(model.n)
+    row, first = np.arange(len(pairs)), np.argmin(place[pairs], axis=1)
+    tilt, carried = np.zeros(len(graph.source)), shares[row, first]
+    tilt[graph.slots[row, 1 - first]] = carried
+    return model.field - np.bincount(pairs[row, first], weights=carried, minlength=model.n), tilt
 
 
 def zeros_on_graph(model: Ising, graph: Graph) -> NDArray[np.int64]:
