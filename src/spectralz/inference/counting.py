@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from spectralz._support import clock
+from spectralz._support import clock, costs
 from spectralz._support.deadline import LateError, budgeted, checked_budget
 from spectralz._support.options import check_choice, checked_count, checked_threads
 from spectralz._support.threads import using_threads
@@ -32,14 +32,16 @@ if TYPE_CHECKING:
     from spectralz.model import RBM, Polynomial
 
 METHODS = ("auto", "elimination", "ganak")
-# Elimination comes first if it takes at most so many seconds.
-CHEAP_SECONDS = 1.0
+# Elimination comes first if it is predicted to take at most so many seconds, by a pass in advance and about one modulus
+# for so many spins.
+CHEAP_SECONDS, SPINS_PER_MODULUS = 1.0, 100
 # If it has more table entries, orders by tables are tried too.
 CHEAP_TERMS = 2**20
-# Of its time, elimination may take this share to look for an order.
-SEARCH_SHARE = 0.1
-# Of the time that is left, Ganak may take this share, and elimination the other; the rest is for an estimate.
-GANAK_SHARE, LARGEST_SHARE = 0.6, 0.8
+# Of the time, this share may be taken to look for an order of elimination.
+SEARCH_SHARE = 0.05
+# Of the time that is left, a way may take this share; the rest is for others and for an estimate. Elimination is left so
+# many times what it is predicted to take.
+LARGEST_SHARE, MARGIN = 0.8, 2.0
 MAX_MEMORY = 4 * 2**30
 # An estimate takes at least so long.
 LEAST_SECONDS = 0.1
@@ -113,7 +115,7 @@ def count(
 
     The weights of states are not looked at: a state counts if its weight is not zero. Spins are eliminated modulo
     several numbers of 50 bits, whose remainders give the count; the time is predicted before the work begins. Where
-    that takes longer than a second, Ganak counts if it is installed (extra ``counting``). Where no count can be had in
+    that is longer than a second, Ganak tries first if it is installed (extra ``counting``). Where no count can be had in
     time, ``value`` is None, and ``estimate`` has its log from :func:`log_z`.
 
     Parameters
@@ -201,8 +203,13 @@ def _ways(method: str, task: _Task, deadline: Deadline) -> list[_Way]:
         return [(eliminated if method == "elimination" else by_ganak)(1.0)]
     if task.weights or not is_installed():
         return [eliminated(LARGEST_SHARE)]
-    cheap = min(CHEAP_SECONDS / deadline.seconds, LARGEST_SHARE)
-    return [eliminated(cheap), by_ganak(GANAK_SHARE), eliminated(LARGEST_SHARE)]
+    _, spins, plan = planned()
+    passes = 2.0 + len(spins) / SPINS_PER_MODULUS
+    seconds = math.inf if plan.refusal else passes * plan.terms * costs.RESIDUE_ENTRY / clock.OPERATIONS_PER_SECOND
+    if seconds <= CHEAP_SECONDS:
+        return [eliminated(LARGEST_SHARE), by_ganak(LARGEST_SHARE)]
+    share = min(seconds, deadline.left - MARGIN * seconds) / deadline.left
+    return [by_ganak(share if share > 0.0 else LARGEST_SHARE), eliminated(LARGEST_SHARE)]
 
 
 def _planned(task: _Task, deadline: Deadline) -> tuple[Ising, list[int], ExactPlan]:
