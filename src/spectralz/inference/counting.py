@@ -39,8 +39,8 @@ CHEAP_SECONDS, SPINS_PER_MODULUS = 1.0, 100
 CHEAP_TERMS = 2**20
 # Of the time, this share may be taken to look for an order of elimination.
 SEARCH_SHARE = 0.05
-# Of the time that is left, a way may take this share; the rest is for others and for an estimate. Elimination is left so
-# many times what it is predicted to take.
+# Of the time that is left, a way may take this share; the rest is for others and for an estimate. Ganak leaves so many
+# times what elimination is predicted to take.
 LARGEST_SHARE, MARGIN = 0.8, 2.0
 MAX_MEMORY = 4 * 2**30
 # An estimate takes at least so long.
@@ -115,8 +115,8 @@ def count(
 
     The weights of states are not looked at: a state counts if its weight is not zero. Spins are eliminated modulo
     several numbers of 50 bits, whose remainders give the count; the time is predicted before the work begins. Where
-    that is longer than a second, Ganak tries first if it is installed (extra ``counting``). Where no count can be had in
-    time, ``value`` is None, and ``estimate`` has its log from :func:`log_z`.
+    that is longer than a second, Ganak tries first if it is installed (extra ``counting``). Where no count can be had
+    in time, ``value`` is None, and ``estimate`` has its log from :func:`log_z`.
 
     Parameters
     ----------

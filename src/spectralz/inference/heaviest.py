@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,13 +28,13 @@ from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.methods import Exact, MatrixProduct
 from spectralz.model import Polynomial
 from spectralz.parts.compressed.contraction import Compressed
+from spectralz.parts.penalties import penalties, with_terms
 from spectralz.portfolio.bracket import bracket
 from spectralz.portfolio.exact_costs import exact_deadline, is_affordable
 from spectralz.portfolio.policy import EXACT_SEARCH_SHARE
 from spectralz.portfolio.steps.before_annealing import refusal_of_frontier
 from spectralz.result import MapState, Status
 from spectralz.sampling.heavy.search import by_search, rounding_of
-from spectralz.sampling.penalties import penalized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -225,9 +226,16 @@ def _search(
     """
     drawn = _drawn_from_contractions(model, deadline.share(CONTRACTION_SHARE), rng)
     starts = np.concatenate([starts, *drawn])
-    with deadline.in_force():
-        soft = penalized(model)
-    yield from by_search(soft, deadline, rng, count, starts)
+    if model.constraints:
+        model = with_terms(model, penalties(model.constraints, _penalty_of(model)))
+    yield from by_search(model, deadline, rng, count, starts)
+
+
+def _penalty_of(model: Model) -> float:
+    """Return a penalty above what the flip of a typical spin gains by other terms, more for many constraints."""
+    n, higher = max(model.n, 1), model.higher
+    gains = [np.abs(model.field) / n, 2.0 * np.abs(model.edges()[1]) / n, higher.sizes * np.abs(higher.weight) / n]
+    return 2.0 * sum(float(gain.sum()) for gain in gains) + math.log(1.0 + len(model.constraints))
 
 
 def _drawn_from_contractions(model: Model, deadline: Deadline, rng: np.random.Generator) -> Iterator[NDArray[np.int8]]:
