@@ -104,6 +104,9 @@ def check_against_states(model, states):
     assert found.lower <= log_z <= found.upper
     assert found.upper - found.lower < 1e-9 * size
     assert sz.log_z(0.0 * model).log_z == pytest.approx(math.log(len(states)), abs=1e-12)
+    assert sz.count(model).value == len(states)
+    around = sz.bounds(model, work=1e7, exclude=["exact"])
+    assert around.lower <= log_z <= around.upper
 
     means = sz.marginals(model)
     scopes = means.edges.tolist() if means.terms is None else means.terms
@@ -132,7 +135,7 @@ def check_against_states(model, states):
     entropy = -float(np.sum(p[p > 0] * np.log(p[p > 0])))
     assert curve.log_z == pytest.approx([math.log(len(states)), float(log_z)], abs=1e-9 * size)
     assert curve.energy == pytest.approx([-w.mean(), -p @ w], abs=1e-6 * size)
-    assert curve.entropy[1] == pytest.approx(entropy, abs=1e-6 * size)
+    assert [curve.entropy[1], float(sz.entropy(model))] == pytest.approx([entropy, entropy], abs=1e-6 * size)
 
     every = np.array(list(itertools.product((-1, 1), repeat=model.n)))
     log_prob = np.asarray(sz.log_prob(model, every))
@@ -169,6 +172,7 @@ def check_impossible(model):
         lambda model: sz.sample(model, 3),
         lambda model: sz.thermodynamics(model, [0.0, 1.0]),
         sz.energy,
+        sz.entropy,
         lambda model: sz.log_prob(model, row),
         lambda model: sz.predict(model, np.nan * row),
         lambda model: sz.log_ratio(model.unconstrained, model),
@@ -176,6 +180,8 @@ def check_impossible(model):
         with pytest.raises(ModelError, match="no state"):
             ask(model)
     assert float(sz.log_ratio(model, model.unconstrained)) == -math.inf
+    assert sz.count(model).value == 0
+    assert sz.bounds(model).upper == -math.inf
 
 
 @pytest.mark.parametrize("seed", range(5))

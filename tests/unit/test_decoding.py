@@ -1,6 +1,7 @@
 """The heaviest state of models with constraints and of codes: what messages decode is kept, whatever the budget."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -37,6 +38,39 @@ def test_codes_are_decoded(bits):
     assert found.log_weight >= float(model.log_weight(np.ones(bits))) - 1e-9
     silent = code(bits, is_hard=True, has_channel=False)
     assert sz.map_state(silent, work=1e8).log_weight == 0.0
+
+
+def rank_of(scopes, n):
+    """The rank over two elements of the matrix of some sets of spins, column by column."""
+    matrix, rank = np.zeros((len(scopes), n), dtype=bool), 0
+    for row, scope in enumerate(scopes):
+        matrix[row, scope] = True
+    for column in range(n):
+        ones = np.flatnonzero(matrix[rank:, column]) + rank
+        if len(ones):
+            matrix[[rank, ones[0]]] = matrix[[ones[0], rank]]
+            others = np.flatnonzero(matrix[:, column])
+            matrix[others[others != rank]] ^= matrix[rank]
+            rank += 1
+    return rank
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [240, 1000])
+def test_codes_with_and_without_a_channel(bits):
+    silent = code(bits, is_hard=True, has_channel=False)
+    free = bits - rank_of([list(check.scope) for check in silent.constraints], bits)
+    assert sz.count(silent).value == 2**free
+    assert sz.log_z(silent).log_z == pytest.approx(free * np.log(2.0), abs=1e-9)
+    model = code(bits, is_hard=True)
+    heaviest = [sz.map_state(model, work=work).log_weight for work in (3e8, 1e9, 3e9)]
+    assert heaviest == sorted(heaviest)
+    assert heaviest[0] >= float(model.log_weight(np.ones((1, bits)))[0]) - 1e-9
+    bounds = sz.bounds(model, work=1e9)
+    assert bounds.upper >= heaviest[-1]
+    with warnings.catch_warnings(action="ignore", category=sz.errors.InaccurateWarning):
+        found = sz.log_z(model, work=3e9)
+    assert not found.trusted or found.log_z >= heaviest[-1] - 5.0 * found.std_error
 
 
 def test_parities_come_before_signs():
