@@ -22,7 +22,6 @@ from spectralz.sampling.phases_found import (
     Missing,
     There,
     are_alike,
-    bound_parts,
     chains,
     cost_of_proposal,
     search,
@@ -70,7 +69,7 @@ def coexisting(n=40, seed=0):
 
 
 def missing_of(path: Path, seed, size=1024, others=(), **limits):
-    """Return what to look for after a population has been carried along a path, and random numbers for the search."""
+    """Return what to look for after a population has been carried along a path."""
     rng = np.random.default_rng(seed)
     first = pilot(path, 256, rng)
     ordinary = carry(path, first.points, 32, size // 32, rng, sweeps=first.sweeps)
@@ -78,7 +77,15 @@ def missing_of(path: Path, seed, size=1024, others=(), **limits):
     center = ordinary.mean_of_families()[None] * (len(images) == 1)
     limits = {"enough": 30.0, "light": 7.0, "most_phases": 12} | limits
     cells = Cells(center, images, np.zeros(1, dtype=np.int64))
-    return Missing(path, cells, ordinary, list(others), ordinary.mean_log_z, **limits), rng
+    top, parallel = ordinary.mean_log_z, one_after_the_other
+    return Missing(path, cells, ordinary, list(others), top, rng=rng, parallel=parallel, **limits)
+
+
+def chains_at(model, seed):
+    """Return what moves the chains of a model, after no population."""
+    path, nothing = from_coins(model), even_population(np.ones((1, model.n), np.int8))
+    cells, rng = Cells.around(np.zeros(model.n), np.ones((1, model.n), np.int8)), np.random.default_rng(seed)
+    return Missing(path, cells, nothing, [], 0.0, 30.0, 7.0, 12, rng, one_after_the_other)
 
 
 # ------------------------------------------------------------------------------------------------------- the search
@@ -88,9 +95,9 @@ def missing_of(path: Path, seed, size=1024, others=(), **limits):
 def found():
     """Return a known model, and what the search finds after a population that has only been between its phases."""
     known = coexisting()
-    missing, rng = missing_of(from_fields(known.model, known.model.field), seed=1)
+    missing = missing_of(from_fields(known.model, known.model.field), seed=1)
     assert missing.ordinary.mean_log_z == pytest.approx(known.between, abs=0.2)
-    return known, search(missing, rng, one_after_the_other)
+    return known, search(missing)
 
 
 def test_missed_phases_are_found_with_their_weights(found):
@@ -111,9 +118,9 @@ def test_missed_phases_are_found_with_their_weights(found):
 
 def test_known_phases_are_not_found_again():
     known = coexisting()
-    missing, rng = missing_of(from_coins(known.model), seed=2)
+    missing = missing_of(from_coins(known.model), seed=2)
     assert missing.ordinary.mean_log_z == pytest.approx(known.log_z, abs=0.3)
-    done = search(missing, rng, one_after_the_other)
+    done = search(missing)
     assert done.was_made
     assert done.phases == ()
     assert done.light == ()
@@ -124,8 +131,8 @@ def test_known_phases_are_not_found_again():
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_warm_glass_has_no_phases(seed):
     glass = sz.generators.sk(n=40, strength=0.5, seed=seed)
-    missing, rng = missing_of(from_coins(glass), seed=seed)
-    done = search(missing, rng, one_after_the_other)
+    missing = missing_of(from_coins(glass), seed=seed)
+    done = search(missing)
     assert done.phases == ()
     assert done.light == ()
     assert done.cut_short == ""
@@ -134,8 +141,8 @@ def test_a_warm_glass_has_no_phases(seed):
 
 def test_light_phases_are_left_out_with_a_bound(found):
     known, _ = found
-    missing, rng = missing_of(from_fields(known.model, known.model.field), seed=1, light=-2.0)
-    done = search(missing, rng, one_after_the_other)
+    missing = missing_of(from_fields(known.model, known.model.field), seed=1, light=-2.0)
+    done = search(missing)
     # Phases must now be e^2 times as heavy as all that is known; none is, and chains bound what they hold.
     assert done.phases == ()
     assert len(done.light) == 2
@@ -145,30 +152,30 @@ def test_light_phases_are_left_out_with_a_bound(found):
 
 def test_more_phases_than_are_measured_cut_the_search_short(found):
     known, _ = found
-    missing, rng = missing_of(from_fields(known.model, known.model.field), seed=1, most_phases=1)
-    done = search(missing, rng, one_after_the_other)
+    missing = missing_of(from_fields(known.model, known.model.field), seed=1, most_phases=1)
+    done = search(missing)
     assert len(done.phases) == 1
     assert done.cut_short == "there are more phases than the 1 that are measured"
 
 
 def test_the_time_cuts_the_search_short(found):
     known, _ = found
-    missing, rng = missing_of(from_fields(known.model, known.model.field), seed=1)
+    missing = missing_of(from_fields(known.model, known.model.field), seed=1)
     with Deadline.after(-1.0).in_force():
-        done = search(missing, rng, one_after_the_other)
+        done = search(missing)
     assert done.cut_short == "the search for phases was cut short by the time"
     assert done.tried == 0
 
 
 def test_chains_stay_in_a_phase_and_bound_its_weight():
     known = coexisting(n=60)  # large enough that no chain leaves
-    path, rng = from_coins(known.model), np.random.default_rng(3)
+    missing = chains_at(known.model, 3)
     up = known.signs.astype(np.int8)
     along = np.where(known.model.field >= 0.0, 1, -1).astype(np.int8)
     cells = Cells(np.zeros((1, 60)), np.ones((1, 60), np.int8), np.zeros(1, dtype=np.int64))
-    starts, parts = np.repeat([up, -up, along], 16, axis=0), bound_parts(known.model)
+    starts = np.repeat([up, -up, along], 16, axis=0)
     for times in (0, 4):  # as they are, and after they were shaken
-        states, mean, most = chains(path, starts, times, rng, one_after_the_other, parts)
+        states, mean, most = chains(missing, starts, times)
         assert states.shape == (3, 16, 60)
         assert mean @ known.signs / 60.0 == pytest.approx([1.0, -1.0, 0.0], abs=0.1)
         for bound, log_weight in zip(most, (known.up, known.up, known.between), strict=True):
@@ -190,9 +197,7 @@ def test_what_chains_bound_is_exact_for_independent_spins():
     field = np.array([0.5, -1.0, 0.3, 2.0, 0.0])
     starts = np.ones((16 * 200, 5), np.int8)
     model = sz.Ising(field)
-    _, mean, most = chains(
-        from_coins(model), starts, 4, np.random.default_rng(4), one_after_the_other, bound_parts(model)
-    )
+    _, mean, most = chains(chains_at(model, 4), starts, 4)
     assert mean.mean(axis=0) == pytest.approx(np.tanh(field), abs=0.02)
     # log Z = E + entropy; means of 256 looks each make the entropy smaller by about n / (2 * 256).
     log_z = np.log(2.0 * np.cosh(field)).sum()
@@ -202,18 +207,18 @@ def test_what_chains_bound_is_exact_for_independent_spins():
 def test_chains_are_shaken_only_where_they_do_not_stay_together(monkeypatch):
     """Three proposals lie in phases, and one between two of them, from where its chains leave."""
     known = coexisting(n=60)
-    missing, rng = missing_of(from_fields(known.model, known.model.field), seed=1)
+    missing = missing_of(from_fields(known.model, known.model.field), seed=1)
     up = known.signs.astype(np.int8)
-    states = {"up": up, "down": -up, "random": rng.choice(np.array([-1, 1], np.int8), 60)}
+    states = {"up": up, "down": -up, "random": missing.rng.choice(np.array([-1, 1], np.int8), 60)}
     shaken, plain = [], phases_found.chains
 
-    def watched(path, x, times, *others):
+    def watched(missing, x, times):
         shaken.append((times, len(x) // 16))
-        return plain(path, x, times, *others)
+        return plain(missing, x, times)
 
     monkeypatch.setattr(phases_found, "chains", watched)
     batch = [(frozenset([name]), state) for name, state in states.items()]
-    done = phases_found._tried(phases_found.Search(), missing, batch, rng, one_after_the_other)
+    done = phases_found._tried(phases_found.Search(), missing, batch)
     assert shaken == [(0, 3), (4, 1)]
     assert {name for phase in done.phases for name in phase.sources} >= {"up", "down"}
     assert done.tried == 3
@@ -252,8 +257,8 @@ def test_pairs_that_hardly_turn_do_not_make_many_phases():
     magnet = [Molecules(20, (FIELD,)), Molecules(20, (-FIELD,))]
     pairs = [Molecules(16, (0.0, -0.0), -4.0)]
     model, _ = pairs_in_groups([magnet, pairs], [coupling_of(magnet), 0.0])
-    missing, rng = missing_of(from_fields(model, model.field), seed=4)
-    done = search(missing, rng, one_after_the_other)
+    missing = missing_of(from_fields(model, model.field), seed=4)
+    done = search(missing)
     assert len(done.phases) == 2
     assert min(len(phase.sources) for phase in done.phases) > 5
     assert len(done.met) == 1
@@ -267,9 +272,9 @@ def test_chains_see_a_shallow_phase_before_they_leave_it():
     """Three phases with a barrier of a few nats: shaken chains leave two of them, and a population enters none."""
     group = [Molecules(200, (0.9778,)), Molecules(200, (-0.9778,))]
     model, log_z = pairs_in_groups([group], [2.0577 / 400.0])
-    missing, rng = missing_of(from_fields(model, model.field), seed=5)
+    missing = missing_of(from_fields(model, model.field), seed=5)
     assert missing.ordinary.mean_log_z < log_z - 0.2
-    done = search(missing, rng, one_after_the_other)
+    done = search(missing)
     assert len(done.phases) == 2
     known = [missing.ordinary.mean_log_z, *(phase.log_weight for phase in done.phases)]
     assert float(logsumexp(known)) == pytest.approx(log_z, abs=0.15)

@@ -39,13 +39,15 @@ if TYPE_CHECKING:
 
     from spectralz.model import RBM, FloatArray, Ising, SpinArray
     from spectralz.model.columns import Columns
+    from spectralz.result import Thermodynamics
 
 PSEUDO = "pseudo"
 # Mean energies are computed at so many standard errors around a guess; if the answer is not there, at such multiples of
 # the largest temperature, in so many rounds at most, and then around the answer, unless it has so many on both sides.
 CLOSE, WIDE, MOST_ROUNDS, NEAR = np.linspace(-4.5, 4.5, 7), np.array([1.3, 1.7]), 12, 2.5
-# Where all samples are ground states: how many temperatures are looked at, from a share of the coldest one on.
-POINTS_OF_LIMIT, COLDEST_SHARE, HOTTEST = 24, 1e-3, 50.0
+# Where all samples are ground states: how many temperatures are looked at, from a share of the coldest one on; and the
+# share of the budget for finding a ground state.
+POINTS_OF_LIMIT, COLDEST_SHARE, HOTTEST, SHARE_OF_GROUND_STATE = 24, 1e-3, 50.0, 0.2
 TINY_VARIANCE = 1e-300
 # Fewer samples than this say too little about their variance.
 FEWEST_FOR_TEST = 30
@@ -97,33 +99,34 @@ class Points(NamedTuple):
     method: str
     is_exact: bool
 
+    def only(self, which: NDArray[Any]) -> Points:
+        """Return some of the points."""
+        return Points._make([*(part[which] for part in self[:6]), *self[6:]])
+
     def joined(self, other: Points) -> Points:
         """Return all points; of two at the same temperature the other's."""
-        together = [np.concatenate(pair) for pair in zip(other[:6], self[:6], strict=True)]
-        place = np.unique(together[0], return_index=True)[1]
-        return Points._make([*(part[place] for part in together), *other[6:]])
+        columns = [np.concatenate(pair) for pair in zip(other[:6], self[:6], strict=True)]
+        return Points._make([*columns, *other[6:]]).only(np.unique(columns[0], return_index=True)[1])
 
     def around(self, mean: float) -> Points:
         """Return the trusted points, if the mean energy is between theirs; otherwise all of them."""
         energies = self.energy[self.trusted]
-        if not energies[-1] <= mean <= energies[0]:
-            return self
-        return Points._make([*(part[self.trusted] for part in self[:6]), *self[6:]])
-
-    def nearest(self, beta: float) -> int:
-        """Return the place of the temperature nearest to a given one."""
-        return int(np.argmin(np.abs(self.beta - beta)))
+        return self.only(self.trusted) if energies[-1] <= mean <= energies[0] else self
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """The mean energy of a model as a function of beta; below zero, that of the model with opposite log-weights."""
+    """The mean energy of a model as a function of beta; below zero, that of the model with opposite log-weights.
+
+    By ``work`` each part of the curve counts its own share; otherwise nothing new begins after the deadline.
+    """
 
     model: Ising
     method: str
     seed: int
     options: dict[str, Any]
     deadline: Deadline
+    work: float | None
 
     @cached_property
     def zero(self) -> Points:
@@ -146,49 +149,36 @@ class _Curve:
         """Return the model for positive beta, or its opposite for negative beta."""
         return self.model if sign > 0.0 else self.model.scaled(-1.0)
 
+    def limits(self, share: float) -> dict[str, Any]:
+        """Return a share of the budget, or of the work, as options."""
+        if self.work is not None:
+            return {"work": share * self.work}
+        return {"budget": max(min(share * self.deadline.seconds, self.deadline.left), LEAST_SECONDS)}
+
+    def curves_toward(self, sign: float, betas: FloatArray, share: float) -> Thermodynamics:
+        """Return the curves of the model, or of its opposite, at some temperatures above 0."""
+        options = self.limits(share) | self.options
+        with warnings.catch_warnings(action="ignore", category=InaccurateWarning):
+            return thermodynamics(self.toward(sign), betas, self.method, seed=self.seed, **options)
+
     def at(self, betas: FloatArray, share: float) -> Points:
         """Return the points of some temperatures, for a share of the budget."""
-        found = self.zero
+        points = self.zero
         signs = [sign for sign in (1.0, -1.0) if (sign * betas > 0.0).any()]
         for sign in signs:
-            found = found.joined(self._of_sign(sign, betas[sign * betas > 0.0], share / len(signs)))
-        return found
-
-    def _of_sign(self, sign: float, betas: FloatArray, share: float) -> Points:
-        with warnings.catch_warnings(action="ignore", category=InaccurateWarning):
-            found = thermodynamics(
-                self.toward(sign),
-                np.sort(np.abs(betas)),
-                self.method,
-                seed=self.seed,
-                **self._with_share(share),
+            found = self.curves_toward(sign, np.sort(np.abs(betas[sign * betas > 0.0])), share / len(signs))
+            here = Points(
+                sign * found.beta,
+                sign * found.energy,
+                found.energy_error,
+                found.heat_capacity / found.beta**2,
+                found.heat_capacity_error / found.beta**2,
+                found.trusted & (not found.interrupted),
+                found.method,
+                found.kind is Kind.EXACT,
             )
-        beta = found.beta
-        order = slice(None, None, 1 if sign > 0.0 else -1)
-        return Points(
-            sign * beta[order],
-            sign * found.energy[order],
-            found.energy_error[order],
-            (found.heat_capacity / beta**2)[order],
-            (found.heat_capacity_error / beta**2)[order],
-            found.trusted[order] & (not found.interrupted),
-            found.method,
-            found.kind is Kind.EXACT,
-        )
-
-    def _with_share(self, share: float) -> dict[str, Any]:
-        options = _with_share(self.options, share)
-        if options.get("budget") is None:
-            return options
-        return {**options, "budget": max(min(options["budget"], self.deadline.left), LEAST_SECONDS)}
-
-
-def _with_share(options: dict[str, Any], share: float) -> dict[str, Any]:
-    """Return options with a share of the budget, or of the work."""
-    if options.get("work") is not None:
-        return {**options, "work": options["work"] * share}
-    budget = options.get("budget")
-    return {**options, "budget": (BUDGET if budget is None else budget) * share}
+            points = points.joined(here)
+        return points
 
 
 def temperature(
@@ -278,7 +268,9 @@ def temperature(
         raise OptionError("temperature takes models of pairs; for a Polynomial compare log_prob at several scales")
     drawn = _samples(samples, model, whole, values, weights, columns)
     passed = clock.stopwatch()
-    curve = _Curve(whole, "auto" if method == PSEUDO else method, number, options, _deadline_of(options))
+    budget, work = checked_budget(options.pop("budget", None), options.pop("work", None))
+    deadline = Deadline.after(math.inf if work is not None else BUDGET if budget is None else budget)
+    curve = _Curve(whole, "auto" if method == PSEUDO else method, number, options, deadline, work)
     with showing_interrupts():
         result = _limit(drawn, curve) or _finite(drawn, curve, method)
     return replace(result, **passed())
@@ -325,53 +317,49 @@ def _of_sample_set(samples: Any, model: Ising) -> SpinArray:
     return ordered
 
 
+def _result(
+    drawn: Samples,
+    beta: float,
+    std_error: float | None,
+    method: str,
+    words: str,
+    *,
+    trusted: bool,
+    converged: bool,
+    **others: Any,
+) -> Temperature:
+    """Return an answer, with what is seen in the samples."""
+    seen = {"samples": drawn.size, "energy_observed": drawn.mean, "variance_observed": drawn.moment(2)}
+    status, fields = Status(words, converged=converged), seen | others
+    return Temperature(beta=beta, std_error=std_error, method=method, trusted=trusted, status=status, **fields)
+
+
 def _limit(drawn: Samples, curve: _Curve) -> Temperature | None:
     """Return the answer if beta is infinite, since all samples are ground states of the model or of its opposite."""
     zero = curve.zero
-    size = max(float(np.abs(drawn.energy).max()), math.sqrt(zero.variance[0]))
-    # With constraints it is a difference of rounded numbers.
-    if zero.variance[0] <= (SAME_ENERGY * size if curve.model.constraints else 0.0) ** 2:
+    scale = math.sqrt(zero.variance[0])
+    size = max(float(np.abs(drawn.energy).max()), scale)
+    # With constraints the variance is a difference of rounded numbers.
+    if scale <= (SAME_ENERGY * size if curve.model.constraints else 0.0):
         raise ModelError("all states of this model have the same energy, so that samples say nothing about beta")
     if float(np.ptp(drawn.energy)) > SAME_ENERGY * size:
         return None
     sign = 1.0 if drawn.mean < zero.energy[0] else -1.0
-    best = map_state(curve.toward(sign), seed=curve.seed, **_limits(curve.options))
+    threads = curve.options.get("threads")
+    best = map_state(curve.toward(sign), seed=curve.seed, threads=threads, **curve.limits(SHARE_OF_GROUND_STATE))
     if -best.log_weight < sign * drawn.mean - SAME_ENERGY * size:
         return None
+    betas = np.geomspace(COLDEST_SHARE, 1.0, POINTS_OF_LIMIT) * HOTTEST * math.sqrt(curve.model.n) / scale
+    found = curve.curves_toward(sign, betas, 1.0)
+    # Minus the log of the probability that a state has the energy of all samples, but for the number of ground states.
+    log_count = found.log_z + found.beta * sign * drawn.mean
+    excess = np.array([sign * found.beta, np.maximum(log_count - log_count[-1], 0.0)])
     which = "lowest" if sign > 0.0 else "highest"
     proven = "" if best.proven else " that was found"
     words = f"every sample has the {which} energy{proven}, so that beta is {'' if sign > 0.0 else 'minus '}infinite"
-    return Temperature(
-        beta=sign * math.inf,
-        std_error=None,
-        samples=drawn.size,
-        method="ground states",
-        trusted=bool(best.proven),
-        status=Status(words),
-        energy_observed=drawn.mean,
-        variance_observed=0.0,
-        curve=_excess(drawn, curve, sign),
-    )
-
-
-def _excess(drawn: Samples, curve: _Curve, sign: float) -> FloatArray:
-    """Return temperatures, and minus the log of the probability that a state has the energy of all samples."""
-    scale = math.sqrt(curve.zero.variance[0])
-    betas = np.geomspace(COLDEST_SHARE, 1.0, POINTS_OF_LIMIT) * HOTTEST * math.sqrt(curve.model.n) / scale
-    with warnings.catch_warnings(action="ignore", category=InaccurateWarning):
-        found = thermodynamics(curve.toward(sign), betas, curve.method, seed=curve.seed, **curve.options)
-    log_count = found.log_z + found.beta * sign * drawn.mean  # falls to the log of the number of ground states
-    return np.array([sign * found.beta, np.maximum(log_count - log_count[-1], 0.0)])
-
-
-def _deadline_of(options: dict[str, Any]) -> Deadline:
-    """Return when to begin nothing new; by work each curve counts its own share."""
-    budget, work = checked_budget(options.get("budget"), options.get("work"))
-    return Deadline() if work is not None else Deadline.after(BUDGET if budget is None else budget)
-
-
-def _limits(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in _with_share(options, 0.2).items() if name != "exclude"}
+    others: dict[str, Any] = {"variance_observed": 0.0, "curve": excess}
+    beta, trusted = sign * math.inf, bool(best.proven)
+    return _result(drawn, beta, None, "ground states", words, trusted=trusted, converged=True, **others)
 
 
 def _finite(drawn: Samples, curve: _Curve, method: str) -> Temperature:
@@ -400,18 +388,17 @@ def _by_likelihood(drawn: Samples, curve: _Curve, quick: Temperature) -> Tempera
             report("temperatures", min(0.95, len(points.beta) / (2 * len(CLOSE) + 1)))
     points = points.around(drawn.mean)
     beta, is_found = _where(points, drawn.mean)
-    error, here = _error(drawn, points, beta), points.nearest(beta)
-    words = _words(drawn, points, beta) if is_found else f"no beta has the samples' energy; {beta:.4g} is near"
-    return Temperature(
-        beta=beta,
-        std_error=error,
-        samples=drawn.size,
-        method=points.method,
+    error, here = _error(drawn, points, beta), int(np.argmin(np.abs(points.beta - beta)))
+    words = _words(drawn, points, beta, error) if is_found else f"no beta has the samples' energy; {beta:.4g} is near"
+    return _result(
+        drawn,
+        beta,
+        error,
+        points.method,
+        f"interrupted: {words}" if interrupt.happened else words,
         trusted=is_found and bool(points.trusted[here]) and not interrupt.happened,
-        status=Status(f"interrupted: {words}" if interrupt.happened else words, converged=is_found),
-        energy_observed=drawn.mean,
+        converged=is_found,
         energy_predicted=drawn.mean if is_found else float(points.energy[here]),
-        variance_observed=drawn.moment(2),
         variance_predicted=float(np.interp(beta, points.beta, points.variance)),
         variance_error=_noise_of_variance(drawn, float(points.variance_error[here])),
         curve=np.array([points.beta, points.energy]),
@@ -489,12 +476,11 @@ def _noise_of_variance(drawn: Samples, error: float) -> float | None:
     return math.hypot(math.sqrt(float(drawn.weight @ deviation**2)) / drawn.size, error)
 
 
-def _words(drawn: Samples, points: Points, beta: float) -> str:
+def _words(drawn: Samples, points: Points, beta: float, error: float) -> str:
     words = (
         f"the mean energy of the model is that of the samples, {drawn.mean:.6g}, by a curve of {len(points.beta)} "
         "temperatures"
     )
-    error = _error(drawn, points, beta)
     if beta < -2.0 * error:
         return f"{words}; beta is negative: the samples prefer high energies, or the signs of the model are opposite"
     if abs(beta) < 2.0 * error:
@@ -511,22 +497,25 @@ def _by_pseudo(drawn: Samples, curve: _Curve) -> Temperature:
         held = " or is held by constraints" if curve.model.constraints else ""
         words = f"each spin of each sample follows its local field{held}, so that the pseudo-likelihood has no maximum"
         sign = -1.0 if pull.sum() < 0.0 else 1.0
-        return _of_pseudo(drawn, sign * math.inf, None, False, words)
+        return _result(drawn, sign * math.inf, None, PSEUDO, words, trusted=False, converged=False)
+
+    def slopes(beta: float) -> tuple[FloatArray, float]:
+        """Return how the log of each sample changes with beta, and minus how the sum of these changes does."""
+        t = np.tanh(beta * pull)
+        curvature = float(drawn.weight @ (pull**2 * (1.0 - t**2)).sum(axis=1))
+        return (pull * (1.0 - t)).sum(axis=1), max(curvature, TINY_VARIANCE)
+
     beta = 0.0
     for _ in range(MOST_NEWTON_STEPS):
-        t = np.tanh(beta * pull)
-        slope = float(drawn.weight @ (pull * (1.0 - t)).sum(axis=1))
-        curvature = float(drawn.weight @ (pull**2 * (1.0 - t**2)).sum(axis=1))
-        step = slope / max(curvature, TINY_VARIANCE)
+        scores, curvature = slopes(beta)
+        step = float(drawn.weight @ scores) / curvature
         step = math.copysign(min(abs(step), max(1.0 / scale, abs(beta))), step)
         beta += step
         if abs(step) <= 1e-12 * abs(beta) or abs(beta) > LARGEST_PSEUDO / scale:
             break
-    t = np.tanh(beta * pull)
-    scores = (pull * (1.0 - t)).sum(axis=1)
-    curvature = float(drawn.weight @ (pull**2 * (1.0 - t**2)).sum(axis=1))
-    error = math.sqrt(float(drawn.weight @ scores**2)) / max(curvature, TINY_VARIANCE)
-    return _of_pseudo(drawn, beta, error, True, "the pseudo-likelihood is largest")
+    scores, curvature = slopes(beta)
+    error = math.sqrt(float(drawn.weight @ scores**2)) / curvature
+    return _result(drawn, beta, error, PSEUDO, "the pseudo-likelihood is largest", trusted=True, converged=True)
 
 
 def _pull(model: Ising, x: FloatArray) -> FloatArray:
@@ -545,16 +534,3 @@ def _pull(model: Ising, x: FloatArray) -> FloatArray:
             flipped[:, k] *= -1.0
             pull[~alone.holds(flipped), i] = 0.0
     return pull
-
-
-def _of_pseudo(drawn: Samples, beta: float, error: float | None, trusted: bool, words: str) -> Temperature:
-    return Temperature(
-        beta=beta,
-        std_error=error,
-        samples=drawn.size,
-        method=PSEUDO,
-        trusted=trusted,
-        status=Status(words, converged=trusted),
-        energy_observed=drawn.mean,
-        variance_observed=drawn.moment(2),
-    )

@@ -12,7 +12,7 @@ anything is counted, whose estimate counts in which cell, and who gets how much 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -87,8 +87,7 @@ class Cells:
 NO_CELLS = Cells(np.empty((0, 0)), np.empty((0, 0), np.int8), np.empty(0, np.int64))
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
+class Row(NamedTuple):
     """What one population says of the cells: a row of the table.
 
     Attributes
@@ -238,18 +237,9 @@ def evidence_of(
     satisfying: float = 1.0,
 ) -> SamplingEvidence:
     """Return the evidence; ``rows`` are those of the populations, (populations, cells) their coefficients."""
-    return SamplingEvidence(
-        tuple(row.log_z for row in rows),
-        np.array([row.families for row in rows]),
-        np.array([row.heaviest for row in rows]),
-        tuple(row.covariance for row in rows),
-        tuple(row.log_scale for row in rows),
-        coefficients,
-        tuple(sources),
-        tuple(light),
-        search,
-        satisfying,
-    )
+    log_z, families, heaviest, covariances, log_scales = zip(*rows, strict=True)
+    each = np.array(families), np.array(heaviest), covariances, log_scales
+    return SamplingEvidence(log_z, *each, coefficients, tuple(sources), tuple(light), search, satisfying)
 
 
 # ------------------------------------------------------------------------------------------------- who counts

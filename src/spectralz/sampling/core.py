@@ -373,18 +373,10 @@ def look_for_phases(work: Work) -> Work:
     if deadline is None:
         return replace(work, found=NO_TIME)
     top = max(ordinary.mean_log_z, *(p.population.mean_log_z for p in (work.bases[0].pilot, *work.others)))
-    missing = Missing(
-        path,
-        work.cells,
-        ordinary,
-        [p.population for p in work.others],
-        top,
-        limits.enough * _share_so_far(work),
-        limits.light,
-        limits.most_phases,
-    )
+    others, enough = [p.population for p in work.others], limits.enough * _share_so_far(work)
+    numbers = top, enough, limits.light, limits.most_phases
     with deadline.in_force():
-        found = search(missing, work.rng, work.crew.parallel)
+        found = search(Missing(path, work.cells, ordinary, others, *numbers, work.rng, work.crew.parallel))
     cells = work.cells
     for mean in found.met:
         if not any(are_alike(mean, phase.mean, cells.images) for phase in found.phases):

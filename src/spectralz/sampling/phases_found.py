@@ -214,6 +214,8 @@ class Missing:
         counted.
     light
         Phases lighter than Z by more nats than this are left out.
+    rng, parallel
+        Random numbers, and who sweeps the chains.
     most_phases, most_proposals
         Most phases, and most proposals of each round of a search that is no more than a hint; None for all of them.
     """
@@ -226,6 +228,8 @@ class Missing:
     enough: float
     light: float
     most_phases: int
+    rng: np.random.Generator
+    parallel: Parallel
     most_proposals: int | None = None
 
     @cached_property
@@ -234,9 +238,9 @@ class Missing:
         return bound_parts(self.path.model)
 
 
-def search(missing: Missing, rng: np.random.Generator, parallel: Parallel) -> Search:
+def search(missing: Missing) -> Search:
     """Look for phases; those that weigh little beside the heaviest are left out."""
-    done = _all_found(missing, rng, parallel)
+    done = _all_found(missing)
     least = max([missing.top, *(phase.log_weight for phase in done.phases)]) - missing.light
     light = [phase for phase in done.phases if phase.log_weight < least]
     done = replace(done, phases=tuple(phase for phase in done.phases if phase.log_weight >= least))
@@ -245,15 +249,16 @@ def search(missing: Missing, rng: np.random.Generator, parallel: Parallel) -> Se
     return done
 
 
-def _all_found(missing: Missing, rng: np.random.Generator, parallel: Parallel) -> Search:
+def _all_found(missing: Missing) -> Search:
     """Look for phases: first along directions and others, then among recombinations of what was found."""
     done = Search()
     for number in range(ROUNDS):
         centers = np.array([*(phase.mean for phase in done.phases), *done.met])
         if number == 0:
-            proposals = first_proposals(missing.path, missing.ordinary, missing.others, rng, parallel)
+            populations = missing.ordinary, missing.others
+            proposals = first_proposals(missing.path, *populations, missing.rng, missing.parallel)
         elif len(centers) > 1:
-            proposals = recombined(missing.path.model, centers, missing.ordinary, rng)
+            proposals = recombined(missing.path.model, centers, missing.ordinary, missing.rng)
         else:
             break
         before = done.missed
@@ -264,7 +269,7 @@ def _all_found(missing: Missing, rng: np.random.Generator, parallel: Parallel) -
             if deadline.is_past():
                 return replace(done, cut_short="the search for phases was cut short by the time")
             report("looking for phases", begin / len(proposals))
-            done = _tried(done, missing, proposals[begin : begin + TOGETHER], rng, parallel)
+            done = _tried(done, missing, proposals[begin : begin + TOGETHER])
             if done.cut_short:
                 return done
         if done.missed == before:
@@ -272,9 +277,7 @@ def _all_found(missing: Missing, rng: np.random.Generator, parallel: Parallel) -
     return done
 
 
-def _tried(
-    done: Search, missing: Missing, batch: Sequence[Proposal], rng: np.random.Generator, parallel: Parallel
-) -> Search:
+def _tried(done: Search, missing: Missing, batch: Sequence[Proposal]) -> Search:
     """Run chains from some proposals, and see which of them are in phases of their own.
 
     They are looked at after a few sweeps, since chains leave a shallow phase once they are shaken. Those that do not
@@ -284,33 +287,27 @@ def _tried(
     sources = [names for names, _ in batch]
     x = np.repeat(np.array([state for _, state in batch]), CHAINS, axis=0)
     for times in (0, SHAKES):
-        ends = chains(missing.path, x, times, rng, parallel, missing.parts)
+        states, means, most = chains(missing, x, times)
         apart = []
-        for k in np.argsort(-ends[2], kind="stable").tolist():
-            states, mean, most = ends[0][k], ends[1][k], float(ends[2][k])
-            if not stay_together(states, mean, missing.cells):
+        for k in np.argsort(-most, kind="stable").tolist():
+            if not stay_together(states[k], means[k], missing.cells):
                 apart.append(k)
                 continue
-            done = _seen(done, missing, sources[k], (states, mean, most), rng, parallel)
+            done = _seen(done, missing, sources[k], states[k], means[k], float(most[k]))
             if done.cut_short:
                 return done
         if not apart:
             break
         apart.sort()
-        sources, x = [sources[k] for k in apart], ends[0][apart].reshape(-1, missing.path.n)
+        sources, x = [sources[k] for k in apart], states[apart].reshape(-1, missing.path.n)
     return replace(done, tried=tried)
 
 
 def _seen(
-    done: Search,
-    missing: Missing,
-    sources: frozenset[str],
-    end: tuple[NDArray[np.int8], FloatArray, float],
-    rng: np.random.Generator,
-    parallel: Parallel,
+    done: Search, missing: Missing, sources: frozenset[str], states: NDArray[np.int8], mean: FloatArray, most: float
 ) -> Search:
-    """Return what is known after chains have ended somewhere: ``end`` has their states, means, and most log Z."""
-    (states, mean, most), cells = end, missing.cells
+    """Return what is known after chains have ended in some states, with their means and the most of log Z there."""
+    cells = missing.cells
     if any(are_alike(mean, other, cells.images) for other in done.met):
         return done
     known = next((k for k, phase in enumerate(done.phases) if is_in(phase, states, mean, cells)), None)
@@ -333,7 +330,7 @@ def _seen(
         return replace(done, met=(*done.met, mean))
     if len(done.phases) == missing.most_phases:
         return replace(done, cut_short=f"there are more phases than the {missing.most_phases} that are measured")
-    phase = _measured(missing, mean, sources, rng, parallel)
+    phase = _measured(missing, mean, sources)
     if phase.log_weight < heaviest - missing.light:
         return replace(_without(done, mean, phase.log_weight), checked=done.checked + 1)
     is_missed = region.found_by(phase.pilot.population, len(cells.images)).is_missed_by(missing.ordinary, there)
@@ -350,27 +347,25 @@ def _without(done: Search, mean: FloatArray, log_weight: float) -> Search:
     return replace(done, light=(*done.light, log_weight), light_means=(*done.light_means, mean))
 
 
-def chains(
-    path: Path, x: NDArray[np.int8], times: int, rng: np.random.Generator, parallel: Parallel, parts: BoundParts
-) -> tuple[NDArray[np.int8], FloatArray, FloatArray]:
+def chains(missing: Missing, x: NDArray[np.int8], times: int) -> tuple[NDArray[np.int8], FloatArray, FloatArray]:
     """Return for each start where its chains are, their means, and about the most that log Z of their phase can be.
 
     There are 16 rows of ``x`` for each start. They are shaken so many times before, or swept a few times.
 
     A phase's log Z is its mean log-weight plus its entropy, which is at most that of independent spins of these means.
     """
-    plain, starts = replace(path, base=np.zeros(path.n), subgraph=None), len(x) // CHAINS
-    x = x.copy()
+    path, rng, starts, x = missing.path, missing.rng, len(x) // CHAINS, x.copy()
+    plain = replace(path, base=np.zeros(path.n), subgraph=None)
     for _ in range(max(times, 1)):
         if times:
             shaken = rng.random(x.shape) < SHARE_SHAKEN
             x[shaken] = rng.choice(np.array([-1, 1], dtype=np.int8), int(shaken.sum()))
-        ((x, _),) = relaxed(plain, x, SWEEPS_PER_SHAKE if times else FIRST_SWEEPS, 1, rng, parallel, parts)
+        ((x, _),) = relaxed(missing, plain, x, SWEEPS_PER_SHAKE if times else FIRST_SWEEPS, 1)
     mean, relative, log_weight = np.zeros((starts, path.n)), np.zeros((starts, path.n)), np.zeros(starts)
-    for states, weights in relaxed(plain, x, SWEEPS_PER_LOOK if times else 1, LOOKS, rng, parallel, parts):
+    for states, weights in relaxed(missing, plain, x, SWEEPS_PER_LOOK if times else 1, LOOKS):
         x = states
         mean += _means(x, starts) / LOOKS
-        relative += _means(parts.relative(x), starts) / LOOKS
+        relative += _means(missing.parts.relative(x), starts) / LOOKS
         log_weight += weights.reshape(starts, CHAINS).mean(axis=1) / LOOKS
     up = np.clip(0.5 * (1.0 + relative), SUREST, 1.0 - SUREST)
     entropy = -(up * np.log(up) + (1.0 - up) * np.log1p(-up))
@@ -383,13 +378,7 @@ def _means(x: NDArray[np.int8], starts: int) -> FloatArray:
 
 
 def relaxed(
-    path: Path,
-    x: NDArray[np.int8],
-    sweeps: int,
-    looks: int,
-    rng: np.random.Generator,
-    parallel: Parallel,
-    parts: BoundParts,
+    missing: Missing, path: Path, x: NDArray[np.int8], sweeps: int, looks: int
 ) -> Iterator[tuple[NDArray[np.int8], FloatArray]]:
     """Yield states after so many sweeps at the model, and their log-weights, and again, for so many looks.
 
@@ -399,10 +388,10 @@ def relaxed(
     engine, zero, one = path.engine, np.zeros(1), np.ones(1)
     clock.charge(float(sweeps * looks * len(x)) * engine.operations)
     summed = 0 if path.sides is None else len(path.sides.summed)
-    every = LOOKS_PER_TURN if parts.parts else looks
+    every = LOOKS_PER_TURN if missing.parts.parts else looks
     for begin in range(0, looks, every):
-        parts.turn(x, rng)
-        moving = engine.start_from(x, rng, parallel)
+        missing.parts.turn(x, missing.rng)
+        moving = engine.start_from(x, missing.rng, missing.parallel)
         for _ in range(min(every, looks - begin)):
             back, _ = moving.sweep(zero, one, one, sweeps)
             x = moving.states()
@@ -493,9 +482,7 @@ def are_alike(mean: FloatArray, other: FloatArray, images: NDArray[np.int8]) -> 
     return bool((few & ((apart**2).mean(axis=1) < SQUARE_APART)).any())
 
 
-def _measured(
-    missing: Missing, mean: FloatArray, sources: frozenset[str], rng: np.random.Generator, parallel: Parallel
-) -> Phase:
+def _measured(missing: Missing, mean: FloatArray, sources: frozenset[str]) -> Phase:
     """Return a phase with the better of two pilots: the one that leaves more families in it.
 
     The second is left out if the first finds many, or so little that the population need not know the phase.
@@ -506,7 +493,7 @@ def _measured(
     for share in SHARES_OF_FIELDS:
         base = share * np.arctanh(np.clip(mean, -SUREST_BASE, SUREST_BASE))
         begun, size = replace(path, base=base, subgraph=None), max(PILOT_STATES, path.engine.together)
-        reached = pilot(begun, size, rng, parallel, variance=VARIANCE_OF_PILOTS)
+        reached = pilot(begun, size, missing.rng, missing.parallel, variance=VARIANCE_OF_PILOTS)
         number = cells.count if stays(reached.population, own, cells.count, LEFT) else None
         row = row_of(reached.population, own, number)
         phase = Phase(mean, reached, float(row.log_z[0, -1]), float(row.families[-1]), sources)

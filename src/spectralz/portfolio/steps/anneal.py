@@ -299,10 +299,9 @@ def _missed(path: Path, trip: RoundTrip, deadline: Deadline, crew: Crew, rng: np
     size = len(trip.x)
     population = Population(np.array([trip.log_z]), trip.x, np.full((1, size), 1.0 / size), np.arange(size))
     cells = Cells.around(population.mean(), images_of(path.model))
-    plain, enough = replace(path, clusters=False), limits.enough
-    missing = Missing(plain, cells, population, [], trip.log_z, enough, limits.light, 1, affordable)
+    numbers, plain = (trip.log_z, limits.enough, limits.light, 1), replace(path, clusters=False)
     with deadline.in_force():
-        found = search(missing, rng, crew.parallel)
+        found = search(Missing(plain, cells, population, [], *numbers, rng, crew.parallel, affordable))
     return "; the search for phases found one that the states have missed: do not trust" if found.phases else ""
 
 

@@ -328,21 +328,13 @@ def _searched(cooling: Cooling, k: int, share: float) -> Cooling:
     deadline = time_to_search(work, path, share)
     if deadline is None:
         return replace(cooling, searches={**cooling.searches, k: NO_TIME})
-    missing = Missing(
-        path,
-        cooling.cells[k],
-        ordinary,
-        [],
-        ordinary.mean_log_z,
-        limits.enough * work.spent / (work.spent + (1.0 - LONGEST_SEARCH) * work.left),
-        limits.light,
-        limits.most_phases - len(cooling.phases),
-    )
+    cells, known = cooling.cells[k], cooling.phases
+    enough = limits.enough * work.spent / (work.spent + (1.0 - LONGEST_SEARCH) * work.left)
+    numbers = ordinary.mean_log_z, enough, limits.light, limits.most_phases - len(known)
     with deadline.in_force():
-        found = search(missing, work.rng, work.crew.parallel)
-    images, known = missing.cells.images, cooling.phases
+        found = search(Missing(path, cells, ordinary, [], *numbers, work.rng, work.crew.parallel))
     heavy = tuple(
-        phase for phase in found.phases if not any(are_alike(phase.mean, other.mean, images) for other in known)
+        phase for phase in found.phases if not any(are_alike(phase.mean, other.mean, cells.images) for other in known)
     )
     left_out = zip(found.light_means, found.light, strict=True)
     light = [Light(k, mean, weight, _energy(cooling.model, mean, work.rng)) for mean, weight in left_out]
@@ -418,7 +410,7 @@ def _shared_out(cooling: Cooling) -> Cooling:
     for k in range(len(cooling.betas)):
         rows = [_row(cooling, r, k, seen[k]) for r, seen in enumerate(cooling.pilots)]
         rows[1:] = [
-            replace(row, families=row.families * (np.arange(len(row.families)) == r))
+            row._replace(families=row.families * (np.arange(len(row.families)) == r))
             for r, row in enumerate(rows[1:], start=1)
         ]
         counts, times = shares_of(rows, [seen[k].size for seen in cooling.pilots], costs)
