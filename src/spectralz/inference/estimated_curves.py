@@ -37,6 +37,7 @@ from spectralz.parts.compressed.contraction import Compressed
 from spectralz.parts.compressed.frontier import cancels
 from spectralz.portfolio import policy
 from spectralz.portfolio.steps.before_annealing import refusal_of_frontier, with_growing_bonds
+from spectralz.result import Kind, Status, Thermodynamics
 from spectralz.sampling.curves.cooling import cooled, evidence_by_temperature, observed
 from spectralz.sampling.curves.observables import Histograms
 from spectralz.sampling.path import from_coins
@@ -46,7 +47,7 @@ from spectralz.sampling.sweeps import bytes_per_state
 from spectralz.trust.populations import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
     from spectralz.model import FloatArray, Ising, Model
     from spectralz.parts.compressed.frontier import FrontierPlan
     from spectralz.parts.planar.graph import PlanarGraph
+    from spectralz.sampling.curves.cooling import Cooling
+    from spectralz.sampling.curves.observables import Kept
+    from spectralz.trust.judgment import Judgment
 
 
 # Steps beside beta for the slope of the energy.
@@ -79,22 +83,38 @@ class _FailedError(Exception):
     """Raised if a contraction has no means."""
 
 
-def contracted(
-    model: Ising, betas: FloatArray, deadline: Deadline, seed: int
-) -> tuple[dict[int, list[Pair]], str, bool]:
-    """Contract a model at temperatures that rise and are above 0, several at once in threads.
+def _contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found | None:
+    """Contract at temperatures that rise and are above 0, several at once in threads.
 
-    Returns values and errors at those temperatures, by number, that are trusted; why there are no others; and whether
-    an interrupt ended it.
+    Those without a trusted answer are not numbers.
     """
-    refusal = refusal_of_frontier(model, deadline)
-    if refusal:
-        return {}, refusal, False
+    within = deadline.share(1.0 if is_last else CONTRACTING_SHARE)
+    rows: list[list[Pair] | str] = []
+    is_interrupted, why = False, refusal_of_frontier(model, within)
     method = MatrixProduct(bond=policy.FIRST_BOND, samples=policy.MPS_SAMPLES, seed=seed)
     try:
-        layout = method.plan(model)
+        layout = None if why else method.plan(model)
     except TooLargeError as error:
-        return {}, str(error), False
+        layout, why = None, str(error)
+    if layout is not None:
+        rows, is_interrupted = _in_threads(model, betas, within, method, layout)
+    found = {k: row for k, row in enumerate(rows) if not isinstance(row, str)}
+    if is_last and len(found) < len(betas) and not is_interrupted:
+        why = next((row for row in rows if isinstance(row, str)), why)
+        raise TooLargeError(
+            f"mps has a trusted answer at {len(found)} of {len(betas)} temperatures: {why}; "
+            'ask for method "auto", or give it more time'
+        )
+    if not found and is_interrupted:
+        raise KeyboardInterrupt
+    words = f"{len(found)} temperatures by contractions of compressed tables"
+    return _of_rows("mps", model.n, betas, found, found.keys(), words, is_interrupted) if found else None
+
+
+def _in_threads(
+    model: Ising, betas: FloatArray, deadline: Deadline, method: MatrixProduct, layout: FrontierPlan
+) -> tuple[list[list[Pair] | str], bool]:
+    """Return what contractions give at one temperature after the other, and whether an interrupt ended them."""
     rows: list[list[Pair] | str] = []
     with stoppable() as stop, crew_for(None) as crew, using_threads(None, NO_MATRICES):
         threads = 1 if clock.counts_operations() else crew.threads
@@ -108,9 +128,7 @@ def contracted(
                 rows += [future.result() for future in [crew.pool.submit(call) for call in calls]]
         if interrupt.happened:
             stop.set()  # or the threads would go on
-    found = {k: row for k, row in enumerate(rows) if not isinstance(row, str)}
-    why = next((row for row in rows if isinstance(row, str)), "")
-    return found, why, interrupt.happened
+    return rows, interrupt.happened
 
 
 def _has_failed(rows: Sequence[list[Pair] | str]) -> bool:
@@ -311,49 +329,35 @@ def first_of(model: Model, betas: FloatArray, ways: Mapping[str, Way], deadline:
     return replace(found.only(np.isfinite(found.quantities["log_z"][0])), interrupted=True)
 
 
-def _contracted(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found | None:
-    """Contract at each temperature; those without an answer are not trusted, and not numbers."""
-    share = 1.0 if is_last else CONTRACTING_SHARE
-    rows, why, is_interrupted = contracted(model, betas, deadline.share(share), seed)
-    if is_last and len(rows) < len(betas) and not is_interrupted:
-        raise TooLargeError(
-            f"mps has a trusted answer at {len(rows)} of {len(betas)} temperatures: {why}; "
-            'ask for method "auto", or give it more time'
-        )
-    if not rows:
-        if is_interrupted:
-            raise KeyboardInterrupt
-        return None
-    empty = [(math.nan, math.nan)] * len(KNOWN)
-    values, errors = np.array([rows.get(k, empty) for k in range(len(betas))]).transpose(2, 1, 0)
-    values, errors = with_what_is_certain(model.n, values, errors)
-    trusted = np.array([k in rows for k in range(len(betas))])
-    pairs = dict(zip(KNOWN, zip(values, errors, strict=True), strict=True))
-    words = f"{len(rows)} temperatures by contractions of compressed tables"
-    return Found(pairs, trusted, ("mps",) * len(betas), {"mps": words}, betas, is_interrupted)
-
-
-def by_planar(graph: PlanarGraph | None) -> Way:
-    """Return the way that sums over all states of a planar model; its graph is drawn if that is not done yet."""
-
-    def way(model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
-        del deadline, seed, is_last  # it always takes the time it needs
-        return _planar(model, betas, graph)
-
-    return way
-
-
-def _planar(model: Ising, betas: FloatArray, graph: PlanarGraph | None) -> Found:
+def _planar(
+    model: Ising, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool, graph: PlanarGraph | None = None
+) -> Found:
+    """Sum over all states of a planar model; its graph is drawn if that is not done yet."""
+    del deadline, seed, is_last  # it always takes the time it needs
     rows, is_interrupted = planar_rows(model, betas, graph)
-    empty = [(math.nan, math.nan)] * len(KNOWN)
-    trusted = np.array([*are_trusted(rows), *[False] * (len(betas) - len(rows))])
-    values, errors = np.array([*rows, *[empty] * (len(betas) - len(rows))]).transpose(2, 1, 0)
-    values, errors = with_what_is_certain(model.n, values, errors)
-    words = f"{np.count_nonzero(trusted)} temperatures by sums over all states of a planar graph"
-    if not trusted[: len(rows)].all():
-        words += f"; from beta = {betas[int(np.argmin(trusted))]:.3g} on rounding leaves too few digits"
+    trusted = np.flatnonzero(are_trusted(rows))
+    words = f"{len(trusted)} temperatures by sums over all states of a planar graph"
+    if len(trusted) < len(rows):
+        first = next(k for k in range(len(rows)) if k not in trusted)
+        words += f"; from beta = {betas[first]:.3g} on rounding leaves too few digits"
+    return _of_rows("planar", model.n, betas, dict(enumerate(rows)), trusted, words, is_interrupted)
+
+
+def _of_rows(
+    name: str,
+    n: int,
+    betas: FloatArray,
+    rows: Mapping[int, list[Pair]],
+    trusted: Collection[int],
+    words: str,
+    is_interrupted: bool,
+) -> Found:
+    """Return what rows of values and errors say, by the numbers of their temperatures; others are not numbers."""
+    empty, count = [(math.nan, math.nan)] * len(KNOWN), range(len(betas))
+    values, errors = with_what_is_certain(n, *np.array([rows.get(k, empty) for k in count]).transpose(2, 1, 0))
     pairs = dict(zip(KNOWN, zip(values, errors, strict=True), strict=True))
-    return Found(pairs, trusted, ("planar",) * len(betas), {"planar": words}, betas, is_interrupted)
+    is_trusted = np.array([k in trusted for k in count])
+    return Found(pairs, is_trusted, (name,) * len(betas), {name: words}, betas, is_interrupted)
 
 
 def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *, is_last: bool) -> Found:
@@ -369,30 +373,20 @@ def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *,
     per_state = OBSERVED_ENTRY * path.entries + OBSERVED_SPIN * model.n + 1.0
     seconds = OBSERVED_SHARE * min(deadline.seconds, LONGEST_OBSERVED)
     most = 0.0 if done.is_interrupted else seconds * clock.OPERATIONS_PER_SECOND / (per_state * len(betas))
-    rows, kept, trusted, reasons = [], [], [], []
+    seen = []
     for k, (beta, evidence) in enumerate(zip(betas.tolist(), evidence_by_temperature(done), strict=True)):
         report("means over states", k / len(betas))
-        judged = judge(evidence)
-        pairs, states_there = observed(done, k, judged.std_error, most, rng)
-        log_z = np.array([judged.log_z + beta * model.constant])
-        pairs |= {"log_z": (log_z, np.array([judged.std_error]))}
-        rows.append(pairs)
-        kept.append(states_there)
-        trusted.append(judged.trusted and not done.is_interrupted)
-        reasons += [judged.why] if judged.why else []
-    found = stacked(rows)
+        seen.append(_observed(done, k, judge(evidence), beta * model.constant, most, rng))
     sizes = [population.size for _, population in done.at(0)]
     words = f"{sum(sizes)} states through {len(done.routes[0].legs[0].points)} temperatures"
     if done.phases:
         words += f", some of them towards {len(done.phases)} phases that others missed"
-    words += reasons[0] if reasons else ""
-    by, histograms = ("annealing",) * len(betas), Histograms(betas, found["log_z"][0], tuple(kept))
-    return Found(found, np.array(trusted), by, {"annealing": words}, betas, done.is_interrupted, histograms)
+    return _of_populations(betas, seen, words, done.is_interrupted)
 
 
 def _annealed_alone(model: Model, betas: FloatArray, deadline: Deadline, seed: int) -> Found:
     """Take populations to each temperature of a model with constraints, which are as hard at all of them."""
-    rng, rows, kept, trusted, words = np.random.default_rng(seed), [], [], [], ""
+    rng, seen, is_interrupted = np.random.default_rng(seed), [], False
     for k, beta in enumerate(np.maximum(betas, NEARLY_ZERO).tolist()):
         share = Deadline.after(deadline.left / (len(betas) - k))
         with share.in_force():
@@ -406,17 +400,72 @@ def _annealed_alone(model: Model, betas: FloatArray, deadline: Deadline, seed: i
             raise NotConvergedError(f"at beta = {beta:.3g} no state was found that satisfies the constraints")
         # The penalties are 0 in all states that count, so that energies are those of the model.
         there = replace(done, model=model.unconstrained, betas=np.array([beta]))
-        pairs, states = observed(there, 0, judged.std_error, share.seconds * clock.OPERATIONS_PER_SECOND, rng)
-        log_z, (entropy, off) = judged.log_z + soft.constant, pairs["entropy"]
-        pairs["entropy"] = entropy + soft.constant - beta * model.constant, off
-        rows.append(pairs | {"log_z": (np.array([log_z]), np.array([judged.std_error]))})
-        kept.append(states)
-        trusted.append(judged.trusted and not done.is_interrupted)
-        words = words or judged.why
-    found, by = stacked(rows), ("annealing",) * len(betas)
-    words = f"populations to each of {len(betas)} temperatures{words}"
-    histograms = Histograms(betas, found["log_z"][0], tuple(kept))
-    return Found(found, np.array(trusted), by, {"annealing": words}, betas, histograms=histograms)
+        most = share.seconds * clock.OPERATIONS_PER_SECOND
+        seen.append(_observed(there, 0, judged, soft.constant, most, rng))
+        is_interrupted = done.is_interrupted
+        if is_interrupted:
+            break
+    words = f"populations to each of {len(betas)} temperatures"
+    return _of_populations(betas[: len(seen)], seen, words, is_interrupted)
+
+
+def _observed(
+    done: Cooling, k: int, judged: Judgment, constant: float, most: float, rng: np.random.Generator
+) -> tuple[Judgment, Pairs, Kept]:
+    """Return the judgment of log Z at a temperature, and what the states there say; ``constant`` is added to log Z."""
+    judged = replace(judged, trusted=judged.trusted and not done.is_interrupted)
+    pairs, kept = observed(done, k, judged.std_error, constant, most, rng)
+    return judged, pairs | {"log_z": (np.array([judged.log_z + constant]), np.array([judged.std_error]))}, kept
+
+
+def _of_populations(
+    betas: FloatArray, seen: Sequence[tuple[Judgment, Pairs, Kept]], words: str, is_interrupted: bool
+) -> Found:
+    """Return what populations say at all temperatures."""
+    judgments, rows, kept = zip(*seen, strict=True)
+    found, trusted = stacked(rows), np.array([judged.trusted for judged in judgments])
+    words += next((judged.why for judged in judgments if judged.why), "")
+    histograms = Histograms(betas, found["log_z"][0], kept)
+    return Found(found, trusted, ("annealing",) * len(betas), {"annealing": words}, betas, is_interrupted, histograms)
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """Give the curves between the temperatures of others, from the states kept there.
+
+    Errors are at least those of both neighbors.
+    """
+
+    found: Found
+    histograms: Histograms
+    n: int
+
+    def __call__(self, betas: FloatArray) -> Thermodynamics:
+        """Return the curves at these temperatures."""
+        passed = clock.stopwatch()
+        known, rows, trusted = self.found, [], []
+        for beta in betas.tolist():
+            after = int(np.clip(np.searchsorted(known.betas, beta), 1, max(len(known.betas) - 1, 1)))
+            neighbors = [after - 1, min(after, len(known.betas) - 1)]
+            pairs, is_enough = self.histograms.at(beta)
+            for name, (value, error) in pairs.items():
+                of_neighbors = known.quantities[name][1][neighbors].reshape(len(neighbors), -1)
+                pairs[name] = value, np.maximum(error, of_neighbors.max(axis=0))
+            rows.append(pairs)
+            trusted.append(is_enough and bool(known.trusted[neighbors].all()))
+        words = f"from the states kept at {len(known.betas)} temperatures"
+        if not all(trusted):
+            words += f"; {trusted.count(False)} temperatures are not to be trusted: the others are not, or too far away"
+        return Thermodynamics(
+            n=self.n,
+            beta=betas,
+            **as_fields(stacked(rows)),
+            kind=Kind.ESTIMATE,
+            trusted=np.array(trusted),
+            status=Status(words, converged=all(trusted)),
+            method="annealing",
+            **passed(),
+        )
 
 
 def stacked(rows: Sequence[Pairs]) -> Pairs:
@@ -436,4 +485,4 @@ def as_fields(quantities: Pairs) -> dict[str, Any]:
 
 # Ways that take pairs of spins only.
 PAIRWISE_WAYS = ("planar", "mps")
-WAYS: dict[str, Way] = {"planar": by_planar(None), "mps": _contracted, "annealing": _annealed}
+WAYS: dict[str, Way] = {"planar": _planar, "mps": _contracted, "annealing": _annealed}

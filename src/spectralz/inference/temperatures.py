@@ -17,12 +17,11 @@ from spectralz._support.threads import using_threads
 from spectralz.errors import OptionError, TooLargeError, catching_interrupt, showing_interrupts, shown, warn_inaccurate
 from spectralz.inference.all_states import at_each
 from spectralz.inference.all_states import seconds as seconds_of_all_states
-from spectralz.inference.between import Between
 from spectralz.inference.estimated_curves import (
     PAIRWISE_WAYS,
     WAYS,
+    Between,
     as_fields,
-    by_planar,
     first_of,
     stacked,
     with_infinite_temperature,
@@ -320,7 +319,7 @@ def _checked_betas(betas: Any) -> FloatArray:
 def _with_graph(ways: Mapping[str, Way], graph: PlanarGraph | None) -> dict[str, Way]:
     """Return the ways that ``auto`` takes: planar ones with the graph that is drawn, or without if there is none."""
     others = {name: way for name, way in ways.items() if name != "planar"}
-    return others if graph is None else {"planar": by_planar(graph), **others}
+    return others if graph is None else {"planar": partial(ways["planar"], graph=graph), **others}
 
 
 def _exact_method(
@@ -402,8 +401,7 @@ def _of_exact(
         )
     return {
         "beta": betas,
-        **dict(zip(KNOWN, values, strict=True)),
-        **{f"{name}_error": error for name, error in zip(KNOWN, errors, strict=True)},
+        **as_fields(dict(zip(KNOWN, zip(values, errors, strict=True), strict=True))),
         "kind": Kind.EXACT if _is_within(EXACT_SHARE, values, errors)[:DIGITS].all() else Kind.ESTIMATE,
         "trusted": trusted,
         "status": _status(words, trusted, interrupted=interrupted),

@@ -473,11 +473,11 @@ def coefficients_at(cooling: Cooling, k: int) -> FloatArray:
 
 
 def observed(
-    cooling: Cooling, k: int, error: float, most: float, rng: np.random.Generator
+    cooling: Cooling, k: int, error: float, constant: float, most: float, rng: np.random.Generator
 ) -> tuple[dict[str, Pair], Kept]:
     """Return the means over states at a temperature, with errors, by at most about so many states, and some states.
 
-    What the ``error`` of log Z allows for may have the energy of another phase.
+    What the ``error`` of log Z allows for may have the energy of another phase; ``constant`` is added to log Z.
     """
     at, cells, beta = cooling.at(k), cooling.cells[k], float(cooling.betas[k])
     scale = max(population.mean_log_z for _, population in at)
@@ -491,4 +491,4 @@ def observed(
     for name, most_off in reach.items() if cooling.phases else ():
         found[name] = found[name][0], np.hypot(found[name][1], min(error, 1.0) * most_off)
     value, off = found["entropy"]
-    return found | {"entropy": (value + scale + beta * cooling.model.constant, off)}, Kept.of(samples)
+    return found | {"entropy": (value + scale + constant, off)}, Kept.of(samples)
