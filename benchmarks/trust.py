@@ -27,7 +27,7 @@ from spectralz.model import Model
 from spectralz.parts.elimination.heaviest_frontier import cold_frontier
 from spectralz.sampling.bridge import bridge
 from spectralz.sampling.cells import Cells, evidence_of, row_of
-from spectralz.sampling.heavy.pool import collect, state_pool
+from spectralz.sampling.heavy.pool import fill, share_held, state_pool
 from spectralz.sampling.path import path_to
 from spectralz.sampling.population import Population, Run, carry
 from spectralz.sampling.round_trips import there_and_back
@@ -109,7 +109,8 @@ def cases_of_pools(count: int, rng: np.random.Generator) -> Iterator[Case]:
         made, path = few_states(drawn.model, rng), path_to(drawn.model)
         pool = state_pool(drawn.model, 1000)
         finding, testing = (made.selected(np.arange(half, made.groups, 2)) for half in (0, 1))
-        *_, share = collect(pool, path, finding.x, as_run(testing), 20, rng, lambda _: 0.0)
+        fill(pool, path, finding.x, 20, rng)
+        share = share_held(pool, as_run(testing))
         log_sum = pool.log_sum
         yield lambda log_sum=log_sum, share=share: states.judge_pool(log_sum, share), drawn.log_z
 

@@ -22,7 +22,7 @@ def compressed(model, seconds=3.0):
     """Return the answer of the step, or why there is none."""
     with counting_operations():
         problem = Problem(model=model, tol=1e-3, max_memory=2**30)
-        [answers] = before_annealing.compress(problem, Deadline.after(seconds), Answers(trivial_bounds(model)))
+        answers = before_annealing.compress(problem, Deadline.after(seconds), Answers(trivial_bounds(model)))
     return answers.not_run.get("mps") or answers.by_method["mps"]
 
 

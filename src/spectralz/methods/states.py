@@ -20,7 +20,16 @@ from spectralz.methods.base import MarginalOutcome, Method, Outcome, estimated
 from spectralz.parts.outcome import exact_outcome, saying
 from spectralz.result import Kind, Status
 from spectralz.sampling.core import Work, half_of
-from spectralz.sampling.heavy.pool import MOST_STATES, Share, StatePool, collect, pool_marginals, state_pool
+from spectralz.sampling.heavy.pool import (
+    MOST_STATES,
+    Share,
+    StatePool,
+    fill,
+    pool_marginals,
+    search,
+    share_held,
+    state_pool,
+)
 from spectralz.sampling.path import from_coins
 from spectralz.sampling.penalties import penalized
 from spectralz.sampling.population import layout_of
@@ -134,10 +143,16 @@ def sum_over(
 ) -> tuple[Share, Outcome]:
     """Sum over the states of one half of the groups, and measure their share with the other half.
 
-    The arguments are those of :func:`collect`. They also find what the groups have not met.
+    Quenches find what the groups have not met. ``seconds_to_search`` takes the share as measured and returns how long
+    to search among the neighbors of heavy states; 0 for no search.
     """
     finding, testing = (states_of(half_of(work, half)) for half in (0, 1))
-    *_, share = collect(pool, work.path, finding.x, testing, quenches, work.rng, seconds_to_search, work.crew.parallel)
+    fill(pool, work.path, finding.x, quenches, work.rng, work.crew.parallel)
+    share = share_held(pool, testing)
+    seconds = seconds_to_search(share)
+    if seconds > 0.0:
+        search(pool, work.path, seconds, work.crew.parallel)
+        share = share_held(pool, testing)
     # If the heavy states are in one half alone, both halves together may still agree with the sum.
     return share, pool_outcome(pool, share, [judged(part)[2] for part in (half_of(work, 1), work)])
 

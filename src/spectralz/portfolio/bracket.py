@@ -36,7 +36,8 @@ from spectralz.parts.propagation.attractive import bethe_bounds, signs_of
 from spectralz.portfolio import policy
 from spectralz.portfolio.exact_costs import operations_of_plan
 from spectralz.result import Bounds, BoundsRow
-from spectralz.sampling.heavy.pool import MOST_STATES, collect, state_pool
+from spectralz.sampling.heavy.pool import MOST_STATES, fill, state_pool
+from spectralz.sampling.heavy.pool import search as search_neighbors
 from spectralz.sampling.path import path_to
 from spectralz.sampling.penalties import penalized
 from spectralz.sampling.population import pilot
@@ -176,7 +177,9 @@ def _states(model: Model, deadline: Deadline) -> Iterator[Bound]:
             rng = np.random.default_rng(0)
             x = pilot(path, size, rng, crew.parallel, sweeps=1, variance=policy.QUICK_STEP).population.x
             pool = state_pool(model, MOST_STATES)
-            for _ in collect(pool, path, x, None, size, rng, lambda _: seconds(), crew.parallel):
+            fill(pool, path, x, size, rng, crew.parallel)
+            for seconds_to_search in (0.0, seconds()):
+                search_neighbors(pool, path, seconds_to_search, crew.parallel)
                 if len(pool):
                     yield Bound(pool.lower, None, f"{len(pool)} states")
 
@@ -458,14 +461,14 @@ def _row(
 # ------------------------------------------------------------------------------------------------------------- the step
 
 
-def bound(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+def bound(problem: Problem, deadline: Deadline, answers: Answers) -> Answers:
     """Tighten the bounds, unless there is a better answer already."""
     if answers.by_method or not deadline.left:
-        return
+        return answers
     # The sum over states comes later, from the same populations as the rest. In the end all others are worth a try.
     is_first = len(answers.bounds.rows) == 1
     exclude = {*problem.exclude, "states", *(hopeless(problem.model) if is_first else ())} & set(NAMES)
     if problem.sums_out_many:
         deadline = deadline.share(policy.BOUNDS_PART_OF_SIDES)
     bounds = bracket(problem.model, deadline, exclude, known=answers.bounds, tells_of_exact=False)
-    yield replace(answers, bounds=bounds, is_interrupted=bounds.interrupted)
+    return replace(answers, bounds=bounds, is_interrupted=bounds.interrupted)

@@ -63,17 +63,12 @@ def quadrature_in_time(
         form = decompose(model, quadrature.max_rank, quadrature.tol)
     except ModelError:
         return None
-    in_time = replace(quadrature, max_nodes=most_nodes(form, model.n, deadline, with_means=with_means, runs=runs))
-    return (in_time, form) if in_time.node_count(form) <= in_time.max_nodes else None
-
-
-def most_nodes(form: Decomposition, n: int, deadline: Deadline, *, with_means: bool, runs: int = 1) -> int:
-    """Return how many nodes a quadrature over ``n`` spins may visit, if it is done so many times."""
     seconds = max(deadline.left, policy.CHEAP_OPERATIONS / clock.OPERATIONS_PER_SECOND)
     has_negative = int((form.values < 0.0).any())
-    one = costs.NODE_SPIN[has_negative] * n + with_means * costs.NODE_PAIR[has_negative] * n**2
+    one = costs.NODE_SPIN[has_negative] * model.n + with_means * costs.NODE_PAIR[has_negative] * model.n**2
     affordable = seconds * clock.OPERATIONS_PER_SECOND / max(one, 1.0) / runs
-    return int(max(min(Quadrature().max_nodes, affordable), 1))
+    in_time = replace(quadrature, max_nodes=int(max(min(quadrature.max_nodes, affordable), 1)))
+    return (in_time, form) if in_time.node_count(form) <= in_time.max_nodes else None
 
 
 def operations_of_plan(plan: ExactPlan, *, with_means: bool) -> float:

@@ -45,14 +45,14 @@ class Step:
     Attributes
     ----------
     run
-        Takes the problem, a deadline and the answers so far, and yields new ones.
+        Takes the problem, a deadline and the answers so far, and returns new ones, or yields them one by one.
     of_left
         A share of what is left of the budget.
     of_budget
         A share of the whole budget.
     """
 
-    run: Callable[[Problem, Deadline, Answers], Iterator[Answers]]
+    run: Callable[[Problem, Deadline, Answers], Answers | Iterator[Answers]]
     of_left: float = 0.0
     of_budget: float = 0.0
 
@@ -82,9 +82,11 @@ def answer(problem: Problem, deadline: Deadline) -> Answers:
         answers, steps = _with_earlier(answers), [step for step in STEPS if step.run is anneal]
     with catching_interrupt() as interrupt, using_threads(None, problem.model.n):
         for step in steps:
-            for latest in step.run(problem, step.deadline(deadline), answers):
-                answers = latest
-                _note(answers)
+            found = step.run(problem, step.deadline(deadline), answers)
+            for latest in [found] if isinstance(found, Answers) else found:
+                if latest is not answers:
+                    answers = latest
+                    _note(answers)
             if answers.is_interrupted:
                 break
     return replace(answers, is_interrupted=True) if interrupt.happened else answers

@@ -373,7 +373,9 @@ def look_for_phases(work: Work) -> Work:
     if deadline is None:
         return replace(work, found=NO_TIME)
     top = max(ordinary.mean_log_z, *(p.population.mean_log_z for p in (work.bases[0].pilot, *work.others)))
-    others, enough = [p.population for p in work.others], limits.enough * _share_so_far(work)
+    rest = 0.0 if limits.layout is not None else (1.0 - LONGEST_SEARCH) * work.left
+    # Of all states from the ordinary base only a part was counted, if no phase is found.
+    others, enough = [p.population for p in work.others], limits.enough * (work.spent / (work.spent + rest))
     numbers = top, enough, limits.light, limits.most_phases
     with deadline.in_force():
         found = search(Missing(path, work.cells, ordinary, others, *numbers, work.rng, work.crew.parallel))
@@ -412,23 +414,13 @@ def time_to_search(work: Work, path: Path, share: float) -> Deadline | None:
     return Deadline.after(min(operations * work.pace, 0.8 * limits.deadline.left))
 
 
-def _share_so_far(work: Work) -> float:
-    """Return which share of all states from the ordinary base has been counted, if no phase is found."""
-    rest = 0.0 if work.limits.layout is not None else (1.0 - LONGEST_SEARCH) * work.left
-    return work.spent / (work.spent + rest)
-
-
 def _shared_out(work: Work) -> Work:
     coefficients, times = shares_of(
-        [_row(work, base.pilot.population, base) for base in work.bases],
+        [row_of(base.pilot.population, work.cells, base.own) for base in work.bases],
         [base.pilot.population.size for base in work.bases],
         np.array([base.cost for base in work.bases]),
     )
     return replace(work, coefficients=coefficients, times=times)
-
-
-def _row(work: Work, population: Population, base: Base) -> Row:
-    return row_of(population, work.cells, base.own)
 
 
 # ------------------------------------------------------------------------------------------- 4: all populations
@@ -477,7 +469,7 @@ def evidence(work: Work) -> SamplingEvidence:
     rows = [row for _, _, row in work.earlier]
     constraints = work.model.constraints
     kept = [[p.under(constraints) for p in counted] for counted in work.counted]
-    rows += [_row(work, p, work.bases[k]) for k, counted in enumerate(kept) for p in counted]
+    rows += [row_of(p, work.cells, work.bases[k].own) for k, counted in enumerate(kept) for p in counted]
     bases, sizes = zip(*sizes_of(work), strict=True)
     sources = (0, *(len(phase.sources) for phase in work.found.phases), *(0,) * work.splits)
     why = work.found.cut_short or ("" if work.found.was_made else "phases were not looked for")

@@ -393,7 +393,10 @@ def path_to(model: Model, *, clusters: bool | None = False, in_double: bool = Fa
         return from_coins(model)
     sides = None if in_double else sides_that_pay(model)
     base = np.ascontiguousarray(model.field) if sides is None else base_rates(model, sides)
-    return _with_clusters(Path(model, base, in_double, sides), clusters)
+    path = Path(model, base, in_double, sides)
+    if path.has_terms or in_double:
+        return path
+    return replace(path, clusters=suit(model, path.couplings) if clusters is None else clusters)
 
 
 def from_subgraph(path: Path, width: int) -> Path:
@@ -419,10 +422,3 @@ def _engine_between(model: Model) -> Engine:
 
 def _fits(model: Model) -> bool:
     return fits_single_precision(model.field, model.storage.for_kernels(), model.higher)
-
-
-def _with_clusters(path: Path, clusters: bool | None) -> Path:
-    """Return a path on which clusters are turned, if they are requested or, with None, suit its model."""
-    if path.has_terms or path.in_double:
-        return path
-    return replace(path, clusters=suit(path.model, path.couplings) if clusters is None else clusters)

@@ -310,11 +310,11 @@ def _seen(
     cells = missing.cells
     if any(are_alike(mean, other, cells.images) for other in done.met):
         return done
-    known = next((k for k, phase in enumerate(done.phases) if is_in(phase, states, mean, cells)), None)
-    if known is not None:
-        phase = done.phases[known]
-        phase = replace(phase, sources=phase.sources | sources)
-        return replace(done, phases=(*done.phases[:known], phase, *done.phases[known + 1 :]))
+    for k, phase in enumerate(done.phases):
+        # Most chains are closer to it, and it is like them.
+        if stay_together(states, phase.mean, cells) and are_alike(mean, phase.mean, cells.images):
+            phase = replace(phase, sources=phase.sources | sources)
+            return replace(done, phases=(*done.phases[:k], phase, *done.phases[k + 1 :]))
     region = Region.around(states, mean, cells)
     there = region.found_by(missing.ordinary)
     is_most = there.log_weight > missing.ordinary.mean_log_z + math.log(MOST_OF_ALL)
@@ -468,11 +468,6 @@ def stay_together(states: NDArray[np.int8], mean: FloatArray, cells: Cells) -> b
     """Return whether most chains are in a cell around their means; chains that went to many valleys are in none."""
     cell, _ = cells.with_center(mean).places(states)
     return bool((cell == cells.count).mean() > STAYING)
-
-
-def is_in(phase: Phase, states: NDArray[np.int8], mean: FloatArray, cells: Cells) -> bool:
-    """Return whether chains are in a phase that was found: most of them are closer to it, and it is like them."""
-    return stay_together(states, phase.mean, cells) and are_alike(mean, phase.mean, cells.images)
 
 
 def are_alike(mean: FloatArray, other: FloatArray, images: NDArray[np.int8]) -> bool:

@@ -561,12 +561,12 @@ def pilot(
     is_curved = path.sides is not None  # weights do not change by energies times steps
     chains = engine.start(size, rng, parallel)
     log_z, family, points = engine.log_z_of_base, np.arange(size), [0.0]
-    collected, step = np.zeros((1, size)), 1.0 / fewest_points
+    collected, step, one = np.zeros((1, size)), 1.0 / fewest_points, np.ones(1)
     began, factor, hurried = clock.now(), 1.0, False
     while points[-1] < 1.0:
         here = points[-1]
         clock.charge(size * sweeps * engine.operations)
-        _, on = chains.sweep(_one(here), _one(here), _one(min(here + step, 1.0)), sweeps if here else 1)
+        _, on = chains.sweep(here * one, here * one, min(here + step, 1.0) * one, sweeps if here else 1)
         slope = on[0] / (min(here + step, 1.0) - here)
         if deadline.is_past():
             hurried, factor = True, factor * HURRY
@@ -575,7 +575,7 @@ def pilot(
         step = min(max(step, math.sqrt(variance / max(engine.n, 1)) / MOST_DEVIATION * here) * factor, 1.0 - here)
         there = here + step if step < 1.0 - here else 1.0
         if is_curved:
-            _, on = chains.sweep(_one(here), _one(here), _one(there), 0)
+            _, on = chains.sweep(here * one, here * one, there * one, 0)
         collected += on if is_curved else slope[None] * (there - here)
         mean, share = means_and_shares(collected)
         if 1.0 / float((share**2).sum()) < RESAMPLE_BELOW * size:
@@ -586,15 +586,11 @@ def pilot(
         points.append(there)
         report("choosing temperatures", there)
     clock.charge(size * sweeps * engine.operations)
-    chains.sweep(_one(1.0), _one(1.0), _one(1.0), sweeps)
+    chains.sweep(one, one, one, sweeps)
     seconds = max(clock.now() - began, 1e-9) / size
     mean, share = means_and_shares(collected)
     population = Population(log_z + mean, chains.states(), share, family)
     return Pilot(path, np.array(points), sweeps, population, seconds, hurried)
-
-
-def _one(point: float) -> FloatArray:
-    return np.array([point])
 
 
 def longest_step(slope: FloatArray, share: FloatArray, variance: float) -> float:

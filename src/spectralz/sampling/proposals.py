@@ -68,7 +68,8 @@ def first_proposals(
     starts += [("fields", np.where(model.field >= 0.0, up, -up)), ("up", up), ("down", -up)]
     heavy = _heavy(model, [ordinary, *others])
     starts += [(f"heavy {k}", x) for k, x in enumerate([*heavy, *-heavy])]
-    starts += [(f"random {k}", x) for k, x in enumerate(_coins(RANDOM, path.n, rng))]
+    coins = rng.choice(np.array([-1, 1], dtype=np.int8), (RANDOM, path.n))
+    starts += [(f"random {k}", x) for k, x in enumerate(coins)]
     starts += [(f"parities {k}", x) for k, x in enumerate(satisfying_states(model, SATISFYING, rng))]
     of_others = [
         (frozenset([f"population {k}, state {r}"]), x)
@@ -110,10 +111,6 @@ def quenched(path: Path, starts: Sequence[tuple[str, NDArray[np.int8]]], paralle
     for k, state in enumerate(x):
         together.setdefault(state.tobytes(), []).append(k)
     return [(frozenset(starts[k][0] for k in same), x[same[0]]) for same in together.values()]
-
-
-def _coins(count: int, n: int, rng: np.random.Generator) -> NDArray[np.int8]:
-    return rng.choice(np.array([-1, 1], dtype=np.int8), (count, n))
 
 
 def _drawn(population: Population, count: int, rng: np.random.Generator) -> NDArray[np.int8]:

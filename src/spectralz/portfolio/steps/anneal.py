@@ -202,12 +202,8 @@ def _can_hold_a_share(work: Work) -> bool:
     sides = work.path.sides
     kept = slice(None) if sides is None else sides.kept
     drawn = np.concatenate([population.x[:, kept] for counted in work.counted for population in counted])
-    return _has_repeats(drawn) or 2.0 ** min(drawn.shape[1], 60) <= MOST_STATES
-
-
-def _has_repeats(x: NDArray[np.int8]) -> bool:
-    """Return whether a state occurs twice."""
-    return len({row.tobytes() for row in x}) < len(x)
+    has_repeats = len({row.tobytes() for row in drawn}) < len(drawn)
+    return has_repeats or 2.0 ** min(drawn.shape[1], 60) <= MOST_STATES
 
 
 def sum_beside(work: Work, answers: Answers) -> Answers:

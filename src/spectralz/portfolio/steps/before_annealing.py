@@ -31,8 +31,6 @@ from spectralz.result import Kind, Status
 from spectralz.trust.judgment import with_rounding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from spectralz._support.deadline import Deadline
     from spectralz.model import Model
     from spectralz.parts.compressed.frontier import FrontierPlan
@@ -41,23 +39,19 @@ if TYPE_CHECKING:
     from spectralz.portfolio.answers import Answers, Problem
 
 
-def compress(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+def compress(problem: Problem, deadline: Deadline, answers: Answers) -> Answers:
     """Eliminate with compressed tables, if the frontier is small."""
     if "mps" in problem.exclude:
-        return
+        return answers
     if problem.model.higher.number:
-        yield answers.without(policy.PAIRS_ONLY, "mps")
-        return
+        return answers.without(policy.PAIRS_ONLY, "mps")
     if problem.model.constraints and (problem.with_means or not _has_pairs_alone(problem.model)):
-        why = "with constraints it takes those of two spins, and gives log Z alone"
-        yield answers.without(why, "mps")
-        return
+        return answers.without("with constraints it takes those of two spins, and gives log Z alone", "mps")
     began = clock.seconds()
     best = _best(problem, deadline)
     if isinstance(best, str):
-        yield answers.without(best, "mps")
-    else:
-        yield answers.with_answer(replace(best, seconds=clock.seconds() - began))
+        return answers.without(best, "mps")
+    return answers.with_answer(replace(best, seconds=clock.seconds() - began))
 
 
 def _has_pairs_alone(model: Model) -> bool:
@@ -211,46 +205,41 @@ def _by_heaviest_states(problem: Problem) -> Answer | None:
 # ---------------------------------------------------------------------------------------------------------- propagation
 
 
-def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+def propagate(problem: Problem, deadline: Deadline, answers: Answers) -> Answers:
     """Run expectation propagation, unless couplings are so strong that it would not trust its answer."""
     model = problem.model
     if isinstance(model, Polynomial):
         why = "with terms of three and more spins the size of its error is not known"
-        yield answers.without(policy.PAIRS_ONLY, "ep").without(why, "bp")
-        return
+        return answers.without(policy.PAIRS_ONLY, "ep").without(why, "bp")
     if model.constraints:
         why = "with constraints the size of its error is not known"
-        yield answers.without(policy.NO_CONSTRAINTS, "ep").without(why, "bp")
-        return
+        return answers.without(policy.NO_CONSTRAINTS, "ep").without(why, "bp")
     if "ep" in problem.exclude:
-        return
+        return answers
     if answers.is_compressed(problem.tol):
-        yield answers.without("not needed: mps has answered, and has samples of its own", "ep")
-        return
+        return answers.without("not needed: mps has answered, and has samples of its own", "ep")
     strength = model.storage.for_kernels().mean_strength
     if problem.sums_out_many and strength > policy.STRONGEST_EP_OF_SIDES:
-        yield answers.without("annealing with one of the two sides summed out does better", "ep", "bp")
-        return
+        return answers.without("annealing with one of the two sides summed out does better", "ep", "bp")
     if strength >= (policy.STRONGEST_EP if model.field.any() else policy.STRONGEST_EP_WITHOUT_FIELDS):
-        yield answers.without(f"couplings are too strong for it: sqrt(sum_j J_ij^2) is {strength:.2g} on average", "ep")
-        return
+        return answers.without(
+            f"couplings are too strong for it: sqrt(sum_j J_ij^2) is {strength:.2g} on average", "ep"
+        )
     if model.n <= MANY_SPINS:
         deadline = deadline.share(policy.EP_PART_OF_FEW)
     needed = policy.FEWEST_EP_STEPS * step_operations(model.n) / clock.OPERATIONS_PER_SECOND
     if needed > deadline.left:
-        yield answers.without(too_long("a few steps", needed, deadline.left), "ep")
-        return
+        return answers.without(too_long("a few steps", needed, deadline.left), "ep")
     began = clock.seconds()
     try:
         with deadline.in_force():
             marginals = ExpectationPropagation()._solve_marginals(model)
     except SpectralzError as error:
-        yield answers.without(str(error), "ep")
-        return
-    yield answers.with_answer(Answer("ep", marginals.outcome, clock.seconds() - began, lambda: marginals))
+        return answers.without(str(error), "ep")
+    return answers.with_answer(Answer("ep", marginals.outcome, clock.seconds() - began, lambda: marginals))
 
 
-def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Iterator[Answers]:
+def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Answers:
     """Run belief propagation if ep has no trusted answer; it is never trusted alone, but gives an error scale."""
     model, edges = problem.model, problem.model.edge_count
     if (
@@ -259,21 +248,18 @@ def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Ite
         or model.n < policy.FEWEST_BP_SPINS
         or "bp" in (*problem.exclude, *answers.not_run)
     ):
-        return
+        return answers
     if answers.trusts("ep") or answers.is_compressed(problem.tol):
-        return
+        return answers
     if 2 * edges > policy.MOST_BP_DEGREE * model.n:
-        yield answers.without("the graph is too dense for it", "bp")
-        return
+        return answers.without("the graph is too dense for it", "bp")
     needed = operations_of_bp(model.n, edges, policy.FEWEST_BP_ITERATIONS) / clock.OPERATIONS_PER_SECOND
     if needed > deadline.seconds:
-        yield answers.without(too_long("a few iterations", needed, deadline.seconds), "bp")
-        return
+        return answers.without(too_long("a few iterations", needed, deadline.seconds), "bp")
     memory = 2 * edges * BYTES_PER_MESSAGE
     if memory > problem.max_memory:
         words = bytes_in_words(memory), bytes_in_words(problem.max_memory)
-        yield answers.without(f"its messages need {words[0]}; max_memory is {words[1]}", "bp")
-        return
+        return answers.without(f"its messages need {words[0]}; max_memory is {words[1]}", "bp")
     began = clock.seconds()
     method = BeliefPropagation(max_iter=policy.MOST_BP_ITERATIONS, damping=policy.BP_DAMPING, tol=policy.BP_TOL)
     with deadline.in_force():
@@ -281,10 +267,9 @@ def pass_messages(problem: Problem, deadline: Deadline, answers: Answers) -> Ite
     if marginals.outcome.kind is Kind.EXACT and "exact" in problem.exclude:
         loops = "left out: it is exact here, and exact was excluded"
     if isinstance(loops, str):
-        yield answers.without(loops, "bp")
-        return
+        return answers.without(loops, "bp")
     outcome = _with_scale_of(loops, marginals.outcome)
-    yield answers.with_answer(
+    return answers.with_answer(
         Answer("bp", outcome, clock.seconds() - began, lambda: replace(marginals, outcome=outcome))
     )
 

@@ -308,12 +308,6 @@ def look_for_phases(cooling: Cooling) -> Cooling:
     return cooling
 
 
-def _carried(cooling: Cooling, phase: Light, k: int) -> float:
-    """Return about what a phase weighs at a warmer temperature: its weight changes by its energy."""
-    warmer = float(cooling.betas[phase.found_at] - cooling.betas[k])
-    return phase.log_weight + warmer * phase.energy
-
-
 def _energy(model: Model, mean: FloatArray, rng: np.random.Generator) -> float:
     """Return the mean energy of independent spins with given means."""
     x = np.where(rng.random((STATES_FOR_ENERGY, len(mean))) < (1.0 + mean) / 2.0, 1, -1).astype(np.int8)
@@ -451,8 +445,8 @@ def evidence_by_temperature(cooling: Cooling) -> list[SamplingEvidence]:
         if cooling.phases:
             ordinary = [row for row, (r, _) in zip(rows[k], cooling.at(k), strict=True) if not r]
             words = words or hardly_known(ordinary, work.limits.enough)
-        light = [
-            _carried(cooling, phase, k)
+        light = [  # what they weigh changes by about their energies
+            phase.log_weight + float(cooling.betas[phase.found_at] - cooling.betas[k]) * phase.energy
             for phase in cooling.light
             if phase.found_at >= k and not _is_center(cooling, phase, k)
         ]

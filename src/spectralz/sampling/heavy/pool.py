@@ -31,7 +31,7 @@ from spectralz.sampling.population import pair_means, term_means
 from spectralz.sampling.sweeps import fields, quench
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -496,30 +496,6 @@ def search(pool: StatePool, path: Path, seconds: float = math.inf, parallel: Par
         neighbors[np.arange(len(neighbors)), spins[:few]] *= -1
         pool.add_identified(neighbors)
         report("collecting states", len(pool) / pool.max_states)
-
-
-def collect(
-    pool: StatePool,
-    path: Path,
-    finding: NDArray[np.int8],
-    testing: Run | None,
-    quenches: int,
-    rng: np.random.Generator,
-    seconds_to_search: Callable[[Share], float],
-    parallel: Parallel = one_after_the_other,
-) -> Iterator[Share]:
-    """Fill the pool with some states and measure its share with a population of others; search while worthwhile.
-
-    Yields the share as measured before and after the search. ``seconds_to_search`` takes the first measured share and
-    returns the seconds that the search may take; 0 for no search.
-    """
-    fill(pool, path, finding, quenches, rng, parallel)
-    share = share_held(pool, testing)
-    yield share
-    seconds = seconds_to_search(share)
-    if seconds > 0.0:
-        search(pool, path, seconds, parallel)
-        yield share_held(pool, testing)
 
 
 def pool_marginals(pool: StatePool, outcome: Outcome) -> MarginalOutcome:
