@@ -135,7 +135,7 @@ def test_crossing_takes_the_best_of_each_region():
     couplings = model.storage.for_kernels()
     for _ in range(20):
         x, other = rng.choice(np.array([-1, 1], dtype=np.int8), size=(2, 24))
-        child = best_of_both(model.field, couplings, x, other)
+        child = best_of_both(model, x, other)
         differs = np.flatnonzero(x != other)
         pieces = np.split(differs, np.flatnonzero(np.diff(differs) > 1) + 1)
         ways = np.repeat(x[None], 2 ** len(pieces), axis=0)

@@ -328,7 +328,7 @@ def test_the_best_of_two_states_region_by_region():
     model = random_polynomial(30, n=60, terms=40, sizes=(1, 2, 3, 3, 4))
     rng = np.random.default_rng(31)
     x, other = rng.choice(np.array([-1, 1], dtype=np.int8), size=(2, 60))
-    best = best_of_both(model.field, model.storage.for_kernels(), x, other, model.higher)
+    best = best_of_both(model, x, other)
     spins = np.flatnonzero(x != other)
     regions, expected = regions_of(model.connections.for_kernels(), spins), x.copy()
     assert np.array_equal(regions, regions_of(model.storage.for_kernels(), spins, model.higher))

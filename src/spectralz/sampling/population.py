@@ -554,14 +554,13 @@ def pilot(
     *,
     sweeps: int = 2,
     variance: float = VARIANCE,
-    fewest_points: int = FEWEST_POINTS,
 ) -> Pilot:
     """Carry a group of states to the model in steps whose weights have the relative variance ``variance``."""
     engine = path.engine
     is_curved = path.sides is not None  # weights do not change by energies times steps
     chains = engine.start(size, rng, parallel)
     log_z, family, points = engine.log_z_of_base, np.arange(size), [0.0]
-    collected, step, one = np.zeros((1, size)), 1.0 / fewest_points, np.ones(1)
+    collected, step, one = np.zeros((1, size)), 1.0 / FEWEST_POINTS, np.ones(1)
     began, factor, hurried = clock.now(), 1.0, False
     while points[-1] < 1.0:
         here = points[-1]
@@ -571,7 +570,7 @@ def pilot(
         if deadline.is_past():
             hurried, factor = True, factor * HURRY
         _, share = means_and_shares(collected)
-        step = min(longest_step(slope, share[0], variance), 1.0 / fewest_points)
+        step = min(longest_step(slope, share[0], variance), 1.0 / FEWEST_POINTS)
         step = min(max(step, math.sqrt(variance / max(engine.n, 1)) / MOST_DEVIATION * here) * factor, 1.0 - here)
         there = here + step if step < 1.0 - here else 1.0
         if is_curved:

@@ -91,7 +91,6 @@ def there_and_back(
     rng: np.random.Generator,
     *,
     ordered: NDArray[np.int8] | None = None,
-    sweeps: int = 1,
     parallel: Parallel = one_after_the_other,
     tell: Callable[[float], None] = lambda _: None,
 ) -> RoundTrip:
@@ -104,20 +103,20 @@ def there_and_back(
     # Where clusters are turned, a sweep takes long and few are needed.
     share = RELAXING_SHARE * (engine.slow_share or 1.0)
     relaxing = max(int(share * len(points)), 1)
-    clock.charge(operations(engine, 2 * len(points) + relaxing, size, sweeps))
+    clock.charge(operations(engine, 2 * len(points) + relaxing, size))
     chains = engine.start(size, rng, parallel)
-    there = engine.log_z_of_base + _log_weights(engine, chains, points, sweeps, lambda done: tell(0.45 * done))
-    energy = _relaxed(engine, chains, relaxing, sweeps)
+    there = engine.log_z_of_base + _log_weights(engine, chains, points, lambda done: tell(0.45 * done))
+    energy = _relaxed(engine, chains, relaxing)
     x = chains.states()
     is_ordered = False
     if ordered is not None and len(ordered):
-        clock.charge(operations(engine, relaxing, size, sweeps))
+        clock.charge(operations(engine, relaxing, size))
         others = engine.start_from(ordered[np.arange(size) % len(ordered)], rng, parallel)
-        better = _relaxed(engine, others, relaxing, sweeps)
+        better = _relaxed(engine, others, relaxing)
         error = math.sqrt((float(variance_of(energy)) + float(variance_of(better))) / size)
         is_ordered = bool(better.mean() - energy.mean() > DEVIATIONS_BETTER * error)
         chains = others if is_ordered else chains
-    back = _log_weights(engine, chains, points[::-1], sweeps, lambda done: tell(0.55 + 0.45 * done))
+    back = _log_weights(engine, chains, points[::-1], lambda done: tell(0.55 + 0.45 * done))
     return RoundTrip(there, engine.log_z_of_base - back, x, is_ordered)
 
 
@@ -126,26 +125,24 @@ def way_back(path: Path, points: FloatArray, x: NDArray[np.int8], rng: np.random
     engine = path.engine
     clock.charge(operations(engine, len(points), len(x)))
     chains = engine.start_from(x, rng)
-    return engine.log_z_of_base - _log_weights(engine, chains, points[::-1], 1, lambda _: None)
+    return engine.log_z_of_base - _log_weights(engine, chains, points[::-1], lambda _: None)
 
 
-def _log_weights(
-    engine: Engine, chains: Chains, points: FloatArray, sweeps: int, tell: Callable[[float], None]
-) -> FloatArray:
+def _log_weights(engine: Engine, chains: Chains, points: FloatArray, tell: Callable[[float], None]) -> FloatArray:
     """Take states along points of the path, and return the log-weights that they collect."""
     before, after = neighbors(points)
     total = np.zeros(chains.size)
-    for part in parts_of_path(engine, len(points), chains.size, sweeps):
-        _, on = chains.sweep(before[part], points[part], after[part], sweeps)
+    for part in parts_of_path(engine, len(points), chains.size, 1):
+        _, on = chains.sweep(before[part], points[part], after[part], 1)
         total += on.sum(axis=0)
         tell(part.stop / len(points))
     return total
 
 
-def _relaxed(engine: Engine, chains: Chains, count: int, sweeps: int) -> FloatArray:
+def _relaxed(engine: Engine, chains: Chains, count: int) -> FloatArray:
     """Sweep at the model; return log-weights minus those of the base."""
     ones = np.ones(count)
-    for part in parts_of_path(engine, count, chains.size, sweeps):
+    for part in parts_of_path(engine, count, chains.size, 1):
         chains.sweep(ones[part], ones[part], ones[part], 1)
     back, _ = chains.sweep(np.zeros(1), np.ones(1), np.ones(1), 1)
     return np.asarray(-back[0])

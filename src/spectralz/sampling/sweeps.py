@@ -268,27 +268,27 @@ def spaced_by(
 # ------------------------------------------------------------------------------------------------------- what it costs
 
 
-def seconds_per_point(path: Path, size: int, sweeps: int = 1, parallel: Parallel = one_after_the_other) -> float:
+def seconds_per_point(path: Path, size: int, parallel: Parallel = one_after_the_other) -> float:
     """Return the mean time that so many states take at a point of the path, all threads at work, as measured."""
     engine = path.engine
     chains = engine.start(size, np.random.default_rng(0), parallel)
-    seconds, slow = _seconds_at(path, 0.0, chains, sweeps), engine.slow_share
-    return (1.0 - slow) * seconds + slow * _seconds_at(path, 1.0, chains, sweeps) if slow else seconds
+    seconds, slow = _seconds_at(path, 0.0, chains), engine.slow_share
+    return (1.0 - slow) * seconds + slow * _seconds_at(path, 1.0, chains) if slow else seconds
 
 
-def _seconds_at(path: Path, beta: float, chains: Chains, sweeps: int) -> float:
+def _seconds_at(path: Path, beta: float, chains: Chains) -> float:
     together = path.engine.points_together
     points = np.full(TIMED_POINTS * together, beta)
     first = points[:together]
-    chains.sweep(first, first, first, sweeps)  # compiles, and sums up fields
+    chains.sweep(first, first, first, 1)  # compiles, and sums up fields
     wait = 0.0
     if path.device is not None and not clock.counts_operations():
         wait = min(SECONDS_TO_WAKE, SHARE_TO_WAKE * deadline.current().left)
     least = math.inf
     for count in itertools.count(1):
         began = clock.now()
-        clock.charge(operations(path.engine, len(points), chains.size, sweeps))
-        chains.sweep(points, points, points, sweeps)
+        clock.charge(operations(path.engine, len(points), chains.size))
+        chains.sweep(points, points, points, 1)
         seconds = clock.now() - began
         least = min(least, seconds)
         wait -= seconds
@@ -298,10 +298,10 @@ def _seconds_at(path: Path, beta: float, chains: Chains, sweeps: int) -> float:
     return least / len(points)
 
 
-def seconds_per_sweep(path: Path, sweeps: int = 1, parallel: Parallel = one_after_the_other) -> float:
+def seconds_per_sweep(path: Path, parallel: Parallel = one_after_the_other) -> float:
     """Return the time of a sweep over one state, as measured with as many states as are swept together."""
     together = path.engine.together
-    return seconds_per_point(path, together, sweeps, parallel) / (together * sweeps)
+    return seconds_per_point(path, together, parallel) / together
 
 
 def seconds_of_sweeps(model: Model, count: int) -> float:

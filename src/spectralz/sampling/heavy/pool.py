@@ -304,11 +304,6 @@ class StatePool:
             here = slice(k, min(k + rows, self._count))
             yield weight[here], self.space.given(_unpack(self._keys[here], self.space.width))
 
-    def heaviest(self, count: int) -> NDArray[np.int8]:
-        """Return the heaviest states, by the spins that identify them."""
-        order = np.argsort(-self.log_weight, kind="stable")[:count]
-        return _unpack(self._keys[order], self.space.width)
-
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Draw states by their weights."""
         weight = self.weight

@@ -74,21 +74,15 @@ def regions_of(couplings: Couplings, spins: NDArray[np.int64], higher: Terms = N
     return np.asarray(labels, dtype=np.int64)
 
 
-def best_of_both(
-    theta: FloatArray,
-    couplings: Couplings,
-    x: NDArray[np.int8],
-    other: NDArray[np.int8],
-    higher: Terms = NO_TERMS,
-) -> NDArray[np.int8]:
+def best_of_both(model: Model, x: NDArray[np.int8], other: NDArray[np.int8]) -> NDArray[np.int8]:
     """Return ``x`` with every region taken from the other state that makes it heavier."""
-    spins = np.flatnonzero(x != other)
+    couplings, higher, spins = model.storage.for_kernels(), model.higher, np.flatnonzero(x != other)
     if not len(spins):
         return x
     regions = regions_of(couplings, spins, higher)
     # The field that a spin has from all that is the same in both states.
     common = np.where(x == other, x, 0).astype(np.float64)
-    fields = (theta + couplings.times(common))[spins]
+    fields = (model.field + couplings.times(common))[spins]
     gains: FloatArray = np.asarray(np.bincount(regions, weights=(other[spins] - x[spins]) * fields), dtype=np.float64)
     if higher.number:
         gains = gains + _gains_of_terms(higher, x, other, spins, regions)
@@ -304,7 +298,7 @@ def _absorbed(search: _Search, pool: Pool, states: NDArray[np.int8]) -> Pool:
         if search.deadline.left <= 0.0:
             break
         clock.charge(costs.SPARSE_FIELD_ENTRY * (search.model.n + search.path.entries))
-        x = best_of_both(search.path.theta, search.couplings, x, other, search.model.higher)
+        x = best_of_both(search.model, x, other)
     return pool if x is before else pool.with_states(search.model, x[None], search.most)
 
 
