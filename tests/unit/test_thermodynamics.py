@@ -324,6 +324,21 @@ def test_an_interrupt_before_the_first_population_is_an_interrupt(monkeypatch):
         sz.thermodynamics(MODELS["grid"], [0.4, 1.0], "annealing", work=1e9, threads=1)
 
 
+@pytest.mark.parametrize(
+    ("place", "calls"), [("inference.estimated_curves.cooled", 1), ("sampling.curves.cooling.visit", 5)]
+)
+def test_an_interrupt_with_constraints_leaves_the_temperatures_that_are_done(monkeypatch, place, calls):
+    """Between two temperatures, and within the first one, which is then not trusted."""
+    model = MODELS["grid"].with_constraints(sz.constraints.exactly_one([0, 1, 2]))
+    interrupt_after(monkeypatch, f"spectralz.{place}", calls)
+    found = sz.thermodynamics(model, [0.4, 1.0], "annealing", work=1e9, seed=0, threads=1)
+    assert found.interrupted
+    assert found.beta.tolist() == [0.4]
+    assert found.trusted.tolist() == [calls == 1]
+    truth = sz.log_z(model.scaled(0.4), "exact").log_z
+    assert abs(found.log_z[0] - truth) < 6.0 * found.log_z_error[0] + 0.1
+
+
 def test_an_interrupt_of_contractions_leaves_the_temperatures_that_are_done(monkeypatch):
     model = sz.generators.grid(6, 1.0, seed=0)
     interrupt_after(monkeypatch, "spectralz.inference.estimated_curves._at", 2)

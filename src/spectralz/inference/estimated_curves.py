@@ -386,27 +386,29 @@ def _annealed(model: Model, betas: FloatArray, deadline: Deadline, seed: int, *,
 
 def _annealed_alone(model: Model, betas: FloatArray, deadline: Deadline, seed: int) -> Found:
     """Take populations to each temperature of a model with constraints, which are as hard at all of them."""
-    rng, seen, is_interrupted = np.random.default_rng(seed), [], False
-    for k, beta in enumerate(np.maximum(betas, NEARLY_ZERO).tolist()):
-        share = Deadline.after(deadline.left / (len(betas) - k))
-        with share.in_force():
-            soft = penalized(model.scaled(beta))
-        path = from_coins(soft)
-        limits = limits_of(share.share(POPULATIONS_SHARE), states=MOST_BYTES / (2.0 * bytes_per_state(path)))
-        with crew_for(path) as crew:
-            done = cooled(soft, np.ones(1), path, crew, limits, rng)
-        judged = judge(evidence_by_temperature(done)[0])
-        if judged.log_z == -math.inf:
-            raise NotConvergedError(f"at beta = {beta:.3g} no state was found that satisfies the constraints")
-        # The penalties are 0 in all states that count, so that energies are those of the model.
-        there = replace(done, model=model.unconstrained, betas=np.array([beta]))
-        most = share.seconds * clock.OPERATIONS_PER_SECOND
-        seen.append(_observed(there, 0, judged, soft.constant, most, rng))
-        is_interrupted = done.is_interrupted
-        if is_interrupted:
-            break
-    words = f"populations to each of {len(betas)} temperatures"
-    return _of_populations(betas[: len(seen)], seen, words, is_interrupted)
+    rng, seen = np.random.default_rng(seed), []
+    with catching_interrupt() as interrupt:
+        for k, beta in enumerate(np.maximum(betas, NEARLY_ZERO).tolist()):
+            share = Deadline.after(deadline.left / (len(betas) - k))
+            with share.in_force():
+                soft = penalized(model.scaled(beta))
+            path = from_coins(soft)
+            limits = limits_of(share.share(POPULATIONS_SHARE), states=MOST_BYTES / (2.0 * bytes_per_state(path)))
+            with crew_for(path) as crew:
+                done = cooled(soft, np.ones(1), path, crew, limits, rng)
+            judged = judge(evidence_by_temperature(done)[0])
+            if judged.log_z == -math.inf:
+                raise NotConvergedError(f"at beta = {beta:.3g} no state was found that satisfies the constraints")
+            # The penalties are 0 in all states that count, so that energies are those of the model.
+            there = replace(done, model=model.unconstrained, betas=np.array([beta]))
+            most = share.seconds * clock.OPERATIONS_PER_SECOND
+            seen.append(_observed(there, 0, judged, soft.constant, most, rng))
+            if done.is_interrupted:
+                raise KeyboardInterrupt
+    if not seen:
+        raise KeyboardInterrupt
+    words = f"populations to each of {len(seen)} temperatures"
+    return _of_populations(betas[: len(seen)], seen, words, interrupt.happened)
 
 
 def _observed(
