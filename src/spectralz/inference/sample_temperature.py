@@ -166,19 +166,23 @@ class _Curve:
         points = self.zero
         signs = [sign for sign in (1.0, -1.0) if (sign * betas > 0.0).any()]
         for sign in signs:
-            found = self.curves_toward(sign, np.sort(np.abs(betas[sign * betas > 0.0])), share / len(signs))
-            here = Points(
-                sign * found.beta,
-                sign * found.energy,
-                found.energy_error,
-                found.heat_capacity / found.beta**2,
-                found.heat_capacity_error / found.beta**2,
-                found.trusted & (not found.interrupted),
-                found.method,
-                found.kind is Kind.EXACT,
-            )
+            here = self._of_sign(sign, np.sort(np.abs(betas[sign * betas > 0.0])), share / len(signs))
             points = points.joined(here)
         return points
+
+    def _of_sign(self, sign: float, betas: FloatArray, share: float) -> Points:
+        """Return the points of some temperatures of one sign, without it."""
+        found = self.curves_toward(sign, betas, share)
+        return Points(
+            sign * found.beta,
+            sign * found.energy,
+            found.energy_error,
+            found.heat_capacity / found.beta**2,
+            found.heat_capacity_error / found.beta**2,
+            found.trusted & (not found.interrupted),
+            found.method,
+            found.kind is Kind.EXACT,
+        )
 
 
 def temperature(
