@@ -90,7 +90,7 @@ def drawn_if_quicker(
     """
     if not isinstance(model, Ising) or model.constraints or model.n < policy.FEWEST_PLANAR_SPINS:
         return None
-    if not has_few_edges(model):
+    if model.storage.terms is not None or not has_few_edges(model):  # factors would have to be written out
         return None
     work = operations_of_planar(model.n, with_means=with_means, times=times)
     most = max(deadline.left * clock.OPERATIONS_PER_SECOND, policy.CHEAP_OPERATIONS)
