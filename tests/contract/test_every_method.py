@@ -30,7 +30,7 @@ SUITED = {name: models() for name in sz.METHODS} | {
 OPTIONS: dict[str, dict[str, object]] = {
     "low_rank": {"max_cells": 10**9, "step": 0.3},
     "spectral": {"tol": 1e-12},  # what is left of the gap depends on the start
-    "annealing": {"population": 200},
+    "annealing": {"population": 32},
     "states": {"population": 100, "quenches": 50},
 }
 

@@ -37,7 +37,7 @@ def listed(model):
 
 def test_annealing_is_within_its_errors_over_many_models_and_seeds():
     scores, trusted = [], 0
-    for seed in range(40):
+    for seed in range(24):
         model = random_model(seed)
         truth, _ = listed(model)
         if truth == -math.inf:
@@ -46,7 +46,7 @@ def test_annealing_is_within_its_errors_over_many_models_and_seeds():
         if found.trusted:
             trusted += 1
             scores.append((found.log_z - truth) / found.std_error)
-    assert trusted >= 30
+    assert trusted >= 18
     assert max(map(abs, scores)) < 5.0
     # A factor that is lost or counted twice would shift all of them.
     assert abs(np.mean(scores)) < 1.0

@@ -25,7 +25,7 @@ def code(bits, is_hard, *, has_channel=True, seed=0):
 @pytest.mark.parametrize("is_hard", [True, False])
 def test_no_budget_finds_less_than_a_smaller_one(is_hard):
     model = code(60, is_hard)
-    found = [sz.map_state(model, "search", work=work).log_weight for work in (1e8, 3e8, 1e9)]
+    found = [sz.map_state(model, "search", work=work).log_weight for work in (1e8, 4e8)]
     assert found == sorted(found)
     assert found[0] >= float(model.log_weight(np.ones(60))) - 1e-9
 
