@@ -140,11 +140,11 @@ def rival_row(family: str, seed: int, index: int, limit: dict[str, float], file:
 @cache
 def rival_of(file: Path) -> Any:
     """Load a program, and let it compile what it needs."""
-    spec = importlib.util.spec_from_file_location("rival", file)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
         raise SystemExit(f"{file} is no Python program")
     rival = importlib.util.module_from_spec(spec)
-    sys.modules["rival"] = rival  # its dataclasses look there
+    sys.modules[file.stem] = rival  # its dataclasses and its compiled code look there
     spec.loader.exec_module(rival)
     rival.log_z(sz.generators.complete(10, 1.0, seed=0), 0.1, 0)
     return rival
