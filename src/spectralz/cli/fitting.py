@@ -19,8 +19,7 @@ from spectralz.cli.outputs import check_outputs, write_all, write_picture
 from spectralz.errors import InaccurateWarning, OptionError
 from spectralz.io import check_suffix
 from spectralz.io.csv_table import read_table
-from spectralz.io.files import STANDARD
-from spectralz.io.lines import finite_number, whole_number
+from spectralz.io.files import STANDARD, finite_number, whole_number
 from spectralz.model import FloatArray
 from spectralz.show import fits, networks
 
@@ -181,8 +180,7 @@ def _without_weights(
 
 def _pairs(path: Path, names: list[str] | None) -> list[tuple[Hashable, Hashable]]:
     """Read pairs of columns, by names or numbers, one pair per line; a third cell, such as a weight, is ignored."""
-    from spectralz.io.files import opened
-    from spectralz.io.lines import Lines
+    from spectralz.io.files import Lines, opened
 
     lines = Lines.of(opened(path))
     pairs: list[tuple[Hashable, Hashable]] = []

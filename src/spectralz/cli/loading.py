@@ -15,8 +15,7 @@ from spectralz.errors import FormatError, ModelError, OptionError
 from spectralz.inference.rows import names_of_columns
 from spectralz.io import by_name, read_evidence, read_given
 from spectralz.io.csv_table import read_table
-from spectralz.io.files import STANDARD
-from spectralz.io.lines import whole_number
+from spectralz.io.files import STANDARD, whole_number
 from spectralz.model import FloatArray, Model
 from spectralz.model.columns import places_of_labels
 from spectralz.model.values import LOW

@@ -1,16 +1,16 @@
-"""Read models from files and write them: one module per format, and one table of all formats.
+"""Read models from files and write them: one module per family of formats, and one table of all.
 
 ==========  ============================  ==============================================================================
 ``uai``     .uai                          UAI competition format, MARKOV or BAYES (:mod:`spectralz.io.uai`)
 ``npz``     .npz                          numpy archives: ours, to the last bit; ``h`` and ``J``; scipy.sparse
                                           (:mod:`spectralz.io.npz`)
-``json``    .json                         dimod's binary quadratic models (:mod:`spectralz.io.dimod_json`); polynomials
-                                          (:mod:`spectralz.io.polynomial_json`)
+``json``    .json                         dimod's binary quadratic models; polynomials
+                                          (:mod:`spectralz.io.json_models`)
 ``cnf``     .cnf                          DIMACS CNF: clauses, parities, weights (:mod:`spectralz.io.cnf`)
-``coo``     .coo                          dimod's COO text (:mod:`spectralz.io.dimod_coo`)
-``qubo``    .sparse .qubo                 quadratic 0/1 programs of Biq Mac and of qbsolv (:mod:`spectralz.io.qubo`)
-``maxcut``  .mc .rud .rudy .gset          max-cut instances: rudy, Gset, Biq Mac (:mod:`spectralz.io.maxcut`)
-``csv``     .csv .tsv .edges              edge lists (:mod:`spectralz.io.csv_edges`)
+``coo``     .coo                          dimod's COO text (:mod:`spectralz.io.edge_lists`, as all that follow)
+``qubo``    .sparse .qubo                 quadratic 0/1 programs of Biq Mac and of qbsolv
+``maxcut``  .mc .rud .rudy .gset          max-cut instances: rudy, Gset, Biq Mac
+``csv``     .csv .tsv .edges              edge lists
 ==========  ============================  ==============================================================================
 
 ``uai``, ``npz`` and ``json`` hold terms of three and more spins and constraints, the others pairs only. Files of every
@@ -26,13 +26,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectralz.errors import FormatError, ModelError, OptionError
 from spectralz.io.cnf import looks_like_cnf, read_cnf, read_weights, write_cnf
-from spectralz.io.csv_edges import looks_like_csv, read_csv, write_csv
-from spectralz.io.dimod_coo import looks_like_coo, read_coo, write_coo
-from spectralz.io.dimod_json import looks_like_json, read_json, write_json
+from spectralz.io.edge_lists import (
+    looks_like_coo,
+    looks_like_csv,
+    looks_like_maxcut,
+    looks_like_qubo,
+    read_coo,
+    read_csv,
+    read_maxcut,
+    read_qubo,
+    write_coo,
+    write_csv,
+)
 from spectralz.io.files import STANDARD, Source, is_packed, opened
-from spectralz.io.maxcut import looks_like_maxcut, read_maxcut
+from spectralz.io.json_models import looks_like_json, read_json, write_json
 from spectralz.io.npz import looks_like_npz, read_npz, write_npz
-from spectralz.io.qubo import looks_like_qubo, read_qubo
 from spectralz.io.uai import (
     looks_like_uai,
     read_evidence,

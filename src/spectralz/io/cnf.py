@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.io.files import PathName, PathOrSource, Source, opened, save
-from spectralz.io.lines import first_words, quoted, whole_number
+from spectralz.io.files import PathName, PathOrSource, Source, first_words, opened, quoted, save, whole_number
 from spectralz.model import Ising
 from spectralz.model.constraints import Clause, Constraint, Constraints, Parity
 

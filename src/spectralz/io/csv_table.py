@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectralz.io.archive import disagreement, read_header
-from spectralz.io.files import PathOrSource, Source, opened
-from spectralz.io.lines import Lines, finite_number, quoted, separator_of, whole_number
+from spectralz.io.files import Lines, PathOrSource, Source, finite_number, opened, quoted, separator_of, whole_number
+from spectralz.io.npz import disagreement, read_header
 
 if TYPE_CHECKING:
     from spectralz.model import FloatArray

@@ -26,8 +26,17 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import numpy as np
 
 from spectralz.errors import ModelError
-from spectralz.io.files import PathName, PathOrSource, Source, opened, save
-from spectralz.io.lines import finite_number, first_words, quoted, whole_number
+from spectralz.io.files import (
+    PathName,
+    PathOrSource,
+    Source,
+    finite_number,
+    first_words,
+    opened,
+    quoted,
+    save,
+    whole_number,
+)
 from spectralz.model import FloatArray, Ising, Model, SpinArray
 from spectralz.model.constraints import MOST_TABLE_SPINS
 from spectralz.model.from_tables import product_of_tables

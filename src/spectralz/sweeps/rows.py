@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import FormatError, OptionError
-from spectralz.io.files import write_whole
-from spectralz.io.lines import finite_number, quoted
+from spectralz.io.files import finite_number, quoted, write_whole
 from spectralz.result import Kind
 
 if TYPE_CHECKING:
