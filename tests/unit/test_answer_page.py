@@ -14,8 +14,8 @@ import pytest
 
 import spectralz as sz
 from spectralz.cli import main
+from spectralz.cli.files import command_as_typed
 from spectralz.cli.helping import TYPED
-from spectralz.cli.outputs import command_as_typed
 from spectralz.report import answer, comparison_page, estimate_page
 from spectralz.show import tables
 from tests.helpers import Page, trial, tried_estimate

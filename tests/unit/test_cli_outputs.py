@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import spectralz as sz
-from spectralz.cli import main, outputs
+from spectralz.cli import main
 from spectralz.io import files
 
 FULL = "/dev/full"
@@ -88,7 +88,7 @@ def test_states_that_cannot_be_written_are_an_error(run, monkeypatch):
 
 
 def test_a_folder_without_permission_is_refused_before_any_work(run, monkeypatch):
-    monkeypatch.setattr(outputs.os, "access", lambda _, mode: mode != os.W_OK)
+    monkeypatch.setattr(files.os, "access", lambda _, mode: mode != os.W_OK)
     monkeypatch.setattr(sz, "log_z", lambda *_, **__: pytest.fail("work was done"))
     code, _, err = run("solve", "m.uai", "--pr", "a.PR")
     assert code == 2

@@ -21,7 +21,7 @@ import pytest
 import spectralz as sz
 from spectralz.cli import main
 from spectralz.cli.console import print_json
-from spectralz.cli.loading import load, parse_given
+from spectralz.cli.files import load, parse_given
 from spectralz.cli.options import methods_with_options
 from spectralz.errors import ModelError, OptionError
 from tests.helpers import tried_estimate

@@ -122,7 +122,7 @@ def test_the_likelihood_of_rows_refuses_evidence():
 
 
 def test_evidence_on_the_command_line():
-    from spectralz.cli.loading import parse_given
+    from spectralz.cli.files import parse_given
 
     model = sz.from_qubo(Q)
     assert parse_given("a=0", model) == (0, -1)

@@ -1,4 +1,4 @@
-"""The application: its commands in the order of ``--help``, and how it ends, also after an error or an interrupt."""
+"""The application: its commands in the order of ``--help``, those about the package, and how it ends in any case."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ import typer
 import spectralz as sz
 from spectralz._support import interrupts
 from spectralz._support.settings import using_settings
-from spectralz.cli.console import say, say_error, sentence_of
-from spectralz.cli.counting import count
-from spectralz.cli.curves import curve, map_command, temperature
+from spectralz.cli.console import print_json, print_table, progress, say, say_error, sentence_of
 from spectralz.cli.experiments import paper, report, sweep
 from spectralz.cli.fitting import fit
-from spectralz.cli.helping import Command, Group, UsageError, examples, show_help_alone, usage_sentence
-from spectralz.cli.listing import list_methods, warm_up
+from spectralz.cli.helping import Command, Group, UsageError, examples, first_line, show_help_alone, usage_sentence
 from spectralz.cli.models import convert, generate_app, info
-from spectralz.cli.predicting import predict
+from spectralz.cli.options import AsJson
+from spectralz.cli.questions import count, curve, map_command, predict, temperature
 from spectralz.cli.solving import bounds, compare, sample, solve
 from spectralz.errors import SpectralzError, is_broken_pipe, is_interrupt
+from spectralz.show.tables import Table
 
 
 class _Commands(Group):
@@ -42,6 +41,33 @@ class _Commands(Group):
             raise typer.Exit(interrupts.exit_code()) from None
         finally:
             interrupts.end_on_interrupt()
+
+
+@examples("spectralz methods", "spectralz methods --json")
+def list_methods(as_json: AsJson = False) -> None:
+    """List the methods with their options."""
+    rows = [
+        {"method": name, "what": first_line(method), "options": sz.result.plain(vars(method()))}
+        for name, method in sz.METHODS.items()
+    ]
+    if as_json:
+        print_json({"methods": rows})
+        return
+    cells = ((row["method"], row["what"], "\n".join(f"{k} = {v}" for k, v in row["options"].items())) for row in rows)
+    print_table(Table(headings=("method", "what it does", "options and their defaults"), rows=tuple(cells)))
+
+
+@examples("spectralz warm-up", "spectralz warm-up --json")
+def warm_up(as_json: AsJson = False) -> None:
+    """Compile everything now, for containers and measurements; otherwise functions are compiled on first use."""
+    with progress():
+        done = sz.warm_up()
+    if as_json:
+        print_json({"kernels": done.kernels, "compiled": done.compiled, "folder": done.folder})
+        return
+    what = f"compiled {done.kernels} functions" if done.compiled else f"{done.kernels} functions were compiled before"
+    where = f"they are kept in {done.folder}" if done.folder else "there is no writable folder to keep them in"
+    print(f"{what}; {where}")
 
 
 app = typer.Typer(

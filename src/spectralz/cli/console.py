@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    from spectralz.cli.loading import Problem
+    from spectralz.cli.files import Problem
     from spectralz.show.tables import Table
 
 # Assumed width of the screen when output goes to a file or a pipe; statuses are sentences.

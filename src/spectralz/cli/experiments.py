@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from spectralz.cli import completion
+from spectralz.cli import options as opts
 from spectralz.cli.console import progress, say
 from spectralz.cli.helping import examples
 from spectralz.errors import OptionError
@@ -30,7 +30,7 @@ def paper(
     figure: Annotated[
         str,
         typer.Argument(
-            metavar="FIGURE", help="fig2a ... fig4, or all.", show_default=False, autocompletion=completion.figures
+            metavar="FIGURE", help="fig2a ... fig4, or all.", show_default=False, autocompletion=opts.offered_figures
         ),
     ],
     out: Annotated[

@@ -14,8 +14,8 @@ import spectralz as sz
 from spectralz._support.interrupts import exit_code
 from spectralz.cli import options as opts
 from spectralz.cli.console import as_text, print_json, print_table, progress, say, warn
+from spectralz.cli.files import check_outputs, write_all, write_picture
 from spectralz.cli.helping import examples
-from spectralz.cli.outputs import check_outputs, write_all, write_picture
 from spectralz.errors import InaccurateWarning, OptionError
 from spectralz.io import check_suffix
 from spectralz.io.csv_table import read_table

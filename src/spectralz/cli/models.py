@@ -10,12 +10,10 @@ from typing import Annotated, Any
 import typer
 
 import spectralz as sz
-from spectralz.cli import completion
 from spectralz.cli import options as opts
 from spectralz.cli.console import as_text, print_json, print_table, say, warn
+from spectralz.cli.files import check_output, load
 from spectralz.cli.helping import Command, Group, examples, first_line, plain, show_help_alone
-from spectralz.cli.loading import load
-from spectralz.cli.outputs import check_output
 from spectralz.errors import OptionError
 from spectralz.io import loses_names
 from spectralz.io.files import STANDARD
@@ -27,8 +25,8 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="NAME",
-        help=f"Format to write, if the file name does not say it: {', '.join(completion.WRITABLE)}.",
-        autocompletion=completion.formats_to_write,
+        help=f"Format to write, if the file name does not say it: {', '.join(opts.WRITABLE)}.",
+        autocompletion=opts.offered_formats_to_write,
     ),
 ]
 
@@ -90,7 +88,7 @@ def _check_target(target: Path, to: str | None, inputs: Iterable[Path | None] = 
     if str(target) != STANDARD:
         check_output(target, inputs)
     elif to is None:
-        raise OptionError(f"standard output has no suffix; give the format, such as --to {completion.WRITABLE[0]}")
+        raise OptionError(f"standard output has no suffix; give the format, such as --to {opts.WRITABLE[0]}")
 
 
 # Values for the examples of generators, by the name or otherwise the type of a parameter without default.

@@ -1,9 +1,12 @@
-"""The options that commands share, and how the text of ``--set`` becomes the options of a method."""
+"""The options that commands share, what the Tab key offers, and how the text of ``--set`` becomes options of methods.
+
+The shell completes names of files itself.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,9 +18,65 @@ from spectralz._support.devices import DEVICES, using_device
 from spectralz._support.executors import dask_client
 from spectralz._support.options import check_choice, checked_count
 from spectralz._support.threads import using_threads
-from spectralz.cli import completion
 from spectralz.cli.console import say
+from spectralz.cli.helping import first_line
 from spectralz.errors import OptionError
+from spectralz.io import FORMATS
+
+# ---------------------------------------------------------------------------------------------- what the Tab key offers
+
+READABLE = tuple(known.name for known in FORMATS)
+WRITABLE = tuple(known.name for known in FORMATS if known.write is not None)
+
+
+def offered_methods(incomplete: str) -> list[tuple[str, str]]:
+    """Offer the names of methods, with what they do."""
+    offered = {name: first_line(method) for name, method in sz.METHODS.items()}
+    offered |= {label: f"{setting.name} as in the paper" for label, setting in sz.PAPER_SETTINGS.items()}
+    return [(name, what) for name, what in offered.items() if name.startswith(incomplete)]
+
+
+def offered_lists_of_methods(incomplete: str) -> list[str]:
+    """Offer one more name after the last comma."""
+    return _one_more(incomplete, [*sz.METHODS, *sz.PAPER_SETTINGS])
+
+
+def offered_settings(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Offer the options of the method named before, or of ``auto``."""
+    known: Any = sz.METHODS.get(ctx.params.get("method") or "auto")
+    names = [] if known is None else [f"{name}=" for name in vars(known())]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def offered_formats(incomplete: str) -> list[str]:
+    """Offer the formats that can be read."""
+    return [name for name in READABLE if name.startswith(incomplete)]
+
+
+def offered_formats_to_write(incomplete: str) -> list[str]:
+    """Offer the formats that can be written."""
+    return [name for name in WRITABLE if name.startswith(incomplete)]
+
+
+def offered_figures(incomplete: str) -> list[str]:
+    """Offer the figures of the paper."""
+    from spectralz.paper import FIGURES
+
+    return [name for name in (*FIGURES, "all") if name.startswith(incomplete)]
+
+
+def _one_more(incomplete: str, known: Iterable[str]) -> list[str]:
+    """Offer the names that a comma-separated list does not have yet.
+
+    Examples
+    --------
+    >>> _one_more("exact,b", ["exact", "bp", "mbe"])
+    ['exact,bp']
+    """
+    before, comma, begun = incomplete.rpartition(",")
+    taken = before.split(",")
+    return [f"{before}{comma}{name}" for name in known if name.startswith(begun) and name not in taken]
+
 
 # ---------------------------------------------------------------------------------------------- the model and the files
 
@@ -49,8 +108,8 @@ Format = Annotated[
         "--format",
         "-f",
         metavar="NAME",
-        help=f"Format of the file, if it is not to be detected: {', '.join(completion.READABLE)}.",
-        autocompletion=completion.formats,
+        help=f"Format of the file, if it is not to be detected: {', '.join(READABLE)}.",
+        autocompletion=offered_formats,
     ),
 ]
 Picture = Annotated[Path | None, typer.Option("--plot", metavar="OUT", help="Also draw a picture: .png, .svg or .pdf.")]
@@ -65,14 +124,14 @@ MethodName = Annotated[
         "-m",
         metavar="NAME",
         help="Which method; `spectralz methods` lists them.",
-        autocompletion=completion.methods,
+        autocompletion=offered_methods,
     ),
 ]
 
 
 def names_option(name: str, letter: str, words: str) -> Any:
     """Return an option that takes names of methods."""
-    return typer.Option(name, letter, metavar="NAMES", help=words, autocompletion=completion.list_of_methods)
+    return typer.Option(name, letter, metavar="NAMES", help=words, autocompletion=offered_lists_of_methods)
 
 
 Exclude = Annotated[str | None, names_option("--exclude", "-x", "Methods that auto leaves out, separated by commas.")]
@@ -84,7 +143,7 @@ Settings = Annotated[
         "-s",
         metavar="KEY=VALUE",
         help="An option of the method; may be repeated.",
-        autocompletion=completion.settings,
+        autocompletion=offered_settings,
     ),
 ]
 Budget = Annotated[

@@ -13,8 +13,8 @@ import typer
 import spectralz as sz
 from spectralz._support.interrupts import exit_code
 from spectralz._support.options import check_choice, checked_level
+from spectralz.cli import files
 from spectralz.cli import options as opts
-from spectralz.cli import outputs
 from spectralz.cli.console import (
     as_text,
     console,
@@ -27,8 +27,8 @@ from spectralz.cli.console import (
     say,
     warn,
 )
+from spectralz.cli.files import Problem, load, name_in_json
 from spectralz.cli.helping import examples
-from spectralz.cli.loading import Problem, load, name_in_json
 from spectralz.errors import InaccurateWarning, LostRunsWarning, OptionError
 from spectralz.io import write_mar, write_pr
 from spectralz.show import tables
@@ -100,7 +100,7 @@ def solve(
     marginals = marginals or pairs
     if checkpoint is not None and (marginals or mar is not None):
         raise OptionError("--checkpoint keeps log Z, not marginals; leave out --marginals, --pairs and --mar, or it")
-    outputs.check_outputs({"--pr": pr, "--mar": mar, "--plot": plot, "--html": html}, [file, evidence])
+    files.check_outputs({"--pr": pr, "--mar": mar, "--plot": plot, "--html": html}, [file, evidence])
     chosen = sz.inference.as_method(method, opts.method_options(settings or [], budget, exclude, work))
     problem = load(file, evidence, given, beta, format)
     means: sz.Marginals | None = None
@@ -122,12 +122,12 @@ def solve(
     finally:  # the files are written even if printing fails, and vice versa
         writers = [
             (pr, partial(write_pr, estimate.log_z)),
-            (plot, partial(outputs.write_picture, partial(bracket_picture, estimate, problem.title))),
+            (plot, partial(files.write_picture, partial(bracket_picture, estimate, problem.title))),
             (html, partial(_write_estimate_page, ctx, problem, estimate, shown)),
         ]
         if means is not None:
             writers.insert(1, (mar, partial(write_mar, means.probability)))
-        outputs.write_all(*writers)
+        files.write_all(*writers)
     if estimate.interrupted:
         say("interrupted: this is the best answer so far")
         raise typer.Exit(exit_code())
@@ -155,8 +155,8 @@ def _write_estimate_page(
 ) -> None:
     from spectralz.report import estimate_page
 
-    command = outputs.command_as_typed(ctx)
-    outputs.write_page(estimate_page(estimate, problem.title, problem.in_words, shown, command=command), path)
+    command = files.command_as_typed(ctx)
+    files.write_page(estimate_page(estimate, problem.title, problem.in_words, shown, command=command), path)
 
 
 def _print_estimate(problem: Problem, estimate: sz.Estimate) -> None:
@@ -269,7 +269,7 @@ def compare(
 
     --set, --budget and --work go to the methods that have such an option.
     """
-    outputs.check_outputs({"--plot": plot, "--html": html}, [file, evidence])
+    files.check_outputs({"--plot": plot, "--html": html}, [file, evidence])
     names = _compared_names(methods, exclude)
     chosen = opts.methods_with_options(names, opts.method_options(settings or [], budget, None, work))
     problem = load(file, evidence, given, beta, format)
@@ -278,8 +278,8 @@ def compare(
     try:
         print_about(problem, comparison, as_json, print_comparison)
     finally:
-        outputs.write_all(
-            (plot, partial(outputs.write_picture, partial(comparison_picture, comparison, problem.title))),
+        files.write_all(
+            (plot, partial(files.write_picture, partial(comparison_picture, comparison, problem.title))),
             (html, partial(_write_comparison_page, ctx, problem, comparison)),
         )
     if comparison.interrupted:
@@ -292,8 +292,8 @@ def compare(
 def _write_comparison_page(ctx: typer.Context, problem: Problem, comparison: sz.Comparison, path: Path) -> None:
     from spectralz.report import comparison_page
 
-    command = outputs.command_as_typed(ctx)
-    outputs.write_page(comparison_page(comparison, problem.title, problem.in_words, command=command), path)
+    command = files.command_as_typed(ctx)
+    files.write_page(comparison_page(comparison, problem.title, problem.in_words, command=command), path)
 
 
 def _compared_names(methods: str | None, exclude: str | None) -> list[str]:
@@ -420,8 +420,8 @@ def sample(
 
     States from exact, quadrature and low_rank are independent and follow P(x) exactly; others approximately.
     """
-    outputs.check_output(out, [file, evidence])
-    outputs.check_states(out)
+    files.check_output(out, [file, evidence])
+    files.check_states(out)
     chosen = sz.inference.as_method(method, opts.method_options(settings or [], budget, exclude, work))
     problem = load(file, evidence, given, beta, format)
     with (
@@ -436,7 +436,7 @@ def sample(
     sentences = [str(warning.message) for warning in warned]
     for sentence in sentences:
         warn(sentence)
-    outputs.write_states(states, problem.model.names, out)
+    files.write_states(states, problem.model.names, out)
     if as_json:
         options = sz.result.plain(vars(chosen))
         how = {"seed": seed, "method": chosen.name, "options": options, "warnings": sentences}

@@ -1,4 +1,4 @@
-"""The commands about temperatures and the heaviest state: ``curve``, ``temperature`` and ``map``."""
+"""The commands that ask a model something else than log Z: `curve`, `temperature`, `map`, `count` and `predict`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,30 @@ import typer
 import spectralz as sz
 from spectralz._support.interrupts import exit_code
 from spectralz.cli import options as opts
-from spectralz.cli.console import print_about, progress, say, warn
+from spectralz.cli.console import as_text, print_about, print_json, print_table, progress, say, warn
+from spectralz.cli.files import (
+    check_outputs,
+    check_states,
+    load,
+    load_rows,
+    refuse_both_from_standard_input,
+    values_in,
+    write_all,
+    write_picture,
+    write_states,
+)
 from spectralz.cli.helping import examples
-from spectralz.cli.loading import load, load_rows, refuse_both_from_standard_input, values_in
-from spectralz.cli.outputs import check_outputs, check_states, write_all, write_picture, write_states
-from spectralz.errors import InaccurateWarning, OptionError
-from spectralz.io import write_map
+from spectralz.errors import InaccurateWarning, OptionError, printable
+from spectralz.io import read_weights, write_map
+from spectralz.io.files import STANDARD
 from spectralz.show import thermodynamics as show
+from spectralz.show.tables import Table
 
 MOST_TEMPERATURES = 10_000
 # More spins than this are not printed one by one.
-MOST_SHOWN = 40
+MOST_SPINS_SHOWN = 40
+# Without --out, as many missing cells are shown.
+MOST_CELLS_SHOWN = 20
 
 
 @examples(
@@ -215,7 +228,7 @@ def map_command(
         )
     try:
         print_about(problem, heaviest, as_json)
-        if problem.model.n <= MOST_SHOWN and not as_json:
+        if problem.model.n <= MOST_SPINS_SHOWN and not as_json:
             spins = (f"{problem.model.label(i)} {spin:+d}" for i, spin in enumerate(heaviest.state.tolist()))
             print("each            " + ", ".join(spins))
     finally:
@@ -228,3 +241,121 @@ def map_command(
         raise typer.Exit(exit_code())
     if strict and not heaviest.proven:
         raise typer.Exit(1)
+
+
+@examples(
+    "spectralz count formula.cnf",
+    "spectralz count formula.cnf --budget 60 --json",
+    "spectralz count formula.cnf -g 3=1 -g 7=0     # of the states with these values",
+    "spectralz count weighted.cnf --weighted       # the exact sum of the weights in the file",
+    "spectralz count grid.uai -e grid.evid",
+)
+def count(
+    file: opts.ModelFile,
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help="elimination, ganak, or auto.")
+    ] = "auto",
+    budget: opts.Budget = None,
+    weighted: Annotated[
+        bool, typer.Option("--weighted", help="Add up the weights that a .cnf file gives to literals, as a fraction.")
+    ] = False,
+    seed: opts.Seed = 0,
+    threads: opts.Threads = None,
+    evidence: opts.EvidenceFile = None,
+    given: opts.Given = None,
+    format: opts.Format = None,
+    as_json: opts.AsJson = False,
+    strict: opts.Strict = False,
+) -> None:
+    """Count the states of a model that satisfy all its constraints, as a whole number printed in full.
+
+    If it cannot be had in time, the answer is an estimate, with powers of ten; --strict then exits with 1.
+    """
+    if weighted and str(file) == STANDARD:
+        raise OptionError("--weighted reads the file once more; give the name of a file instead of -")
+    problem = load(file, evidence, given, format=format)
+    weights = read_weights(file) if weighted else None
+    with progress(budget):
+        found = sz.count(
+            problem.model, method, budget=budget, given=problem.given, weights=weights, seed=seed, threads=threads
+        )
+    print_about(problem, found, as_json)
+    if found.interrupted:
+        say("interrupted: this is the best estimate so far")
+        raise typer.Exit(exit_code())
+    if strict and found.value is None:
+        raise typer.Exit(1)
+
+
+@examples(
+    "spectralz fit answers.csv --out model.npz                          # a table with missing cells",
+    "spectralz predict model.npz answers.csv --out probabilities.csv    # P(1) of every missing cell",
+    "spectralz predict model.npz new.csv --json",
+)
+def predict(
+    file: opts.ModelFile,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="A table of 0 and 1 or -1 and +1; cells that are empty, NA or NaN are predicted.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="OUT", help="Write the table of probabilities: .csv or .npy."),
+    ] = None,
+    header: opts.Header = None,
+    method: opts.MethodName = "auto",
+    settings: opts.Settings = None,
+    budget: opts.Budget = None,
+    work: opts.Work = None,
+    exclude: opts.Exclude = None,
+    seed: opts.Seed = 0,
+    threads: opts.Threads = None,
+    as_json: opts.AsJson = False,
+    strict: opts.Strict = False,
+) -> None:
+    """Predict the missing cells of a table: the probability of 1, or +1, given the rest of the row.
+
+    A header names the columns, in any order; variables of the model without a column count as missing.
+    """
+    check_outputs({"--out": out}, [file, data])
+    if out is not None:
+        check_states(out)
+    refuse_both_from_standard_input(file, data)
+    chosen = opts.method_options(settings or [], budget, exclude, work)
+    model = sz.read(file)
+    X, columns = load_rows(data, model, header)
+    with opts.in_threads(threads), progress(budget), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", InaccurateWarning)
+        found = sz.predict(model, X, method, values=values_in(X), seed=seed, **chosen)
+    probability = found.probability[:, columns]
+    names = None if model.names is None else [model.names[k] for k in columns]
+    if as_json:
+        print_json({"file": str(file), "data": str(data), **found.to_dict()})
+    else:
+        print_table(_cells(found, columns))
+    write_all((out, partial(write_states, probability, names)))
+    if out is not None:
+        say(f"wrote {as_text(out)}: {found!r}")
+    for warning in warned:
+        warn(str(warning.message))
+    if found.interrupted:
+        raise typer.Exit(exit_code())
+    if strict and not found.trusted:
+        raise typer.Exit(1)
+
+
+def _cells(found: sz.Prediction, columns: list[int]) -> Table:
+    """Return the first missing cells of the table's own columns, with their probabilities."""
+    places = [(r, k) for r, k in np.argwhere(found.missing).tolist() if k in set(columns)]
+    rows = []
+    for r, k in places[:MOST_CELLS_SHOWN]:
+        error = "" if found.std_error is None else f" ± {found.std_error[r, k]:.2g}"
+        name = str(k) if found.names is None else printable(found.names[k])
+        rows.append((str(r + 1), name, f"{found.probability[r, k]:.4f}{error}"))
+    if len(places) > MOST_CELLS_SHOWN:
+        rows.append(("...", f"{len(places) - MOST_CELLS_SHOWN} more", "--out writes all"))
+    return Table(headings=("row", "variable", "probability"), rows=tuple(rows))
