@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 import spectralz as sz
-from spectralz._support import clock, compile_times, compiling
+from spectralz._support import clock, compiling
 from spectralz._support.progress import listening
 from spectralz._support.settings import using_settings
 
@@ -140,7 +140,7 @@ def test_without_any_place_nothing_is_kept(tmp_path):
 
 FIRST_KERNEL = """
 import numpy as np
-from spectralz._support.compile_times import seconds_to_compile
+from spectralz._support.compiling import seconds_to_compile
 from spectralz.kernels.sampling.flips import sums_of_logs
 sums = np.empty(1)
 seconds_to_compile(sums_of_logs)
@@ -410,11 +410,11 @@ def _kernel_of_ours():
 
 def test_the_time_to_compile_counts_what_is_called_and_only_once():
     kernel, helper = _kernel_of_ours()
-    both = compile_times.seconds_to_compile(kernel)
-    assert both == pytest.approx(sum(compile_times.seconds_of(f) for f in (kernel.py_func, helper.py_func)))
-    assert compile_times.seconds_to_compile(kernel, helper) == pytest.approx(both)
+    both = compiling.seconds_to_compile(kernel)
+    assert both == pytest.approx(sum(compiling.seconds_of(f) for f in (kernel.py_func, helper.py_func)))
+    assert compiling.seconds_to_compile(kernel, helper) == pytest.approx(both)
     assert kernel(1.0) == 4.0
-    assert compile_times.seconds_to_compile(kernel) == 0.0
+    assert compiling.seconds_to_compile(kernel) == 0.0
 
 
 BY_CHARGES = """
