@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spectralz.closed_forms.kaufman import torus
-from spectralz.closed_forms.magnetization import curie_weiss
+from spectralz.closed_forms.pairs import chain, curie_weiss, dimers, torus
 from spectralz.closed_forms.parities import hypertree, parities, parity, plaquettes
-from spectralz.closed_forms.transfer_matrix import chain, dimers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

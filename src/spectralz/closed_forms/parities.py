@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectralz import generators
-from spectralz.closed_forms.logs import log_add, log_cosh
+from spectralz.closed_forms.pairs import log_add, log_cosh
 from spectralz.errors import TooLargeError
 from spectralz.model import Ising
 
