@@ -14,7 +14,7 @@ import pytest
 from spectralz import generators, io
 from spectralz.errors import OptionError
 from spectralz.methods import PAPER_SETTINGS
-from spectralz.paper import FIGURES, drawing, fig2b_sdp_time, fig2c_rank_one, fig3abcd_dense_graphs, fig3f_uai
+from spectralz.paper import FIGURES, drawing, fig2b_sdp_time, fig2c_rank_one, fig3abcde_strengths, fig3f_uai
 from spectralz.sweeps import Contestant, Row, Sweep
 
 NINE = (0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
@@ -299,7 +299,7 @@ def test_bars_are_standard_errors():
 
 
 def test_ours_are_dashed_in_the_colour_of_what_they_improve():
-    looks = drawing.styles(fig3abcd_dense_graphs.CONTESTANTS)
+    looks = drawing.styles(fig3abcde_strengths.CONTESTANTS)
     for ours, theirs in {
         "Algorithm 2, quadrature": "Algorithm 2",
         "BP, damped": "BP-200",

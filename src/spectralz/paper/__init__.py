@@ -1,4 +1,4 @@
-"""The figures of the paper: one module per figure, with its sweep, its drawing and the paper's claims about it.
+"""The figures of the paper, one or a few of a kind per module: sweeps, drawings and the paper's claims about them.
 
 ``FIGURES`` has all of them in the paper's order, by their names on the command line.
 """
@@ -11,8 +11,7 @@ from spectralz.paper import (
     fig2a_choice_of_diagonal,
     fig2b_sdp_time,
     fig2c_rank_one,
-    fig3abcd_dense_graphs,
-    fig3e_grid,
+    fig3abcde_strengths,
     fig3f_uai,
     fig4_run_time,
 )
@@ -30,8 +29,7 @@ FIGURES: Mapping[str, Figure] = {
         fig2a_choice_of_diagonal.FIGURE,
         fig2b_sdp_time.FIGURE,
         fig2c_rank_one.FIGURE,
-        *fig3abcd_dense_graphs.FIGURES,
-        fig3e_grid.FIGURE,
+        *fig3abcde_strengths.FIGURES,
         fig3f_uai.FIGURE,
         fig4_run_time.FIGURE,
     )

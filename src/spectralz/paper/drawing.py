@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectralz.show.canvas import check_format, empty_figure, saved
-from spectralz.show.curves import COLORS, MARKERS, above, draw_at_floor, draw_legend, plain_powers, scale_errors
+from spectralz.show.canvas import (
+    COLORS,
+    MARKERS,
+    above,
+    check_format,
+    draw_at_floor,
+    draw_legend,
+    empty_figure,
+    plain_powers,
+    saved,
+    scale_errors,
+)
 from spectralz.sweeps import summarise
 
 if TYPE_CHECKING:

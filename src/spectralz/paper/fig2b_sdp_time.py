@@ -8,7 +8,7 @@ import numpy as np
 
 from spectralz.paper.drawing import draw_times, fitted_exponent, means
 from spectralz.report import Claim, Figure
-from spectralz.show.curves import draw_legend
+from spectralz.show.canvas import draw_legend
 from spectralz.sweeps import Contestant, Sweep
 
 if TYPE_CHECKING:

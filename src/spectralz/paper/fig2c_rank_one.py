@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from spectralz.paper.drawing import short
-from spectralz.paper.fig3abcd_dense_graphs import RIVALS, strength_figure
+from spectralz.paper.fig3abcde_strengths import RIVALS, strength_figure
 from spectralz.report import Claim
 from spectralz.sweeps import Contestant
 

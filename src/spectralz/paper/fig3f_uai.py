@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from spectralz.errors import OptionError
 from spectralz.paper import drawing
-from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, CONTESTANTS, PAPER_LABELS
-from spectralz.paper.fig3e_grid import MF_IS_WORST
+from spectralz.paper.fig3abcde_strengths import ALGORITHM_2, CONTESTANTS, MF_IS_WORST, PAPER_LABELS
 from spectralz.report import Claim, Figure
-from spectralz.show.curves import draw_legend, scale_errors
+from spectralz.show.canvas import draw_legend, scale_errors
 from spectralz.sweeps import Sweep
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spectralz.paper.drawing import draw_times, fitted_exponent, means, short
 from spectralz.paper.fig2b_sdp_time import timed_sweep
-from spectralz.paper.fig3abcd_dense_graphs import ALGORITHM_2, MODELS
+from spectralz.paper.fig3abcde_strengths import ALGORITHM_2, MODELS
 from spectralz.report import Claim, Figure
 from spectralz.sweeps import Contestant
 

@@ -1,4 +1,4 @@
-"""Figs. 3a to 3d: errors on Erdos-Renyi, complete and complete bipartite graphs of 20 spins (paper, Sec. 4.4).
+"""Figs. 3a to 3e: errors on Erdos-Renyi, complete and complete bipartite graphs and on a grid (paper, Sec. 4.4).
 
 The other figures take their strengths, and the claim about strong couplings, from here.
 """
@@ -109,6 +109,9 @@ STRONG_COUPLING = Claim(
     sentence="Where couplings are strong, Algorithm 2 has the smallest error on every kind of graph (Section 4.4).",
     check=best_at_strong_coupling,
 )
+MF_IS_WORST = Claim(
+    sentence="On the 15 x 15 grid and on the UAI grids no method errs more than MF (Section 4.4).", check=worst_of_all
+)
 DENSE = (
     Claim(
         sentence="Dense graphs suit MF, and even there Algorithm 2 has the smaller error (Section 4.4).",
@@ -160,4 +163,12 @@ FIGURES = (
     strength_figure("fig3b", "Erdős-Rényi graph of 20 spins, p = 0.7", "erdos-renyi", {"n": 20, "p": 0.7}),
     strength_figure("fig3c", "complete graph of 20 spins", "complete", {"n": 20}, claims=(STRONG_COUPLING, *DENSE)),
     strength_figure("fig3d", "complete bipartite graph of 20 spins", "bipartite", {"n": 20}),
+    strength_figure(
+        "fig3e",
+        "grid of 225 spins (15 x 15)",
+        "grid",
+        {"side": 15},
+        claims=(STRONG_COUPLING, MF_IS_WORST),
+        quick_models=4,
+    ),
 )
