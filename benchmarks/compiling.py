@@ -73,7 +73,7 @@ warnings.simplefilter("ignore")
 CALL
 spent = time.process_time()
 try:
-    from spectralz._support.compile_times import seconds_of
+    from spectralz._support.compiling import seconds_of
     predicted = {name: seconds_of(f) for name, f in own.items() if name.startswith("spectralz.")}
 except ImportError:  # an earlier version
     predicted = {}

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import spectralz as sz
 from spectralz.errors import OptionError
 from spectralz.learning import goodness
-from spectralz.show import networks
+from spectralz.show import maps
 from tests.reference.states import all_states
 
 COUNTS = {(0, 0): 40, (0, 1): 25, (1, 0): 30, (1, 1): 55}
@@ -113,8 +113,8 @@ def test_a_network_has_circles_and_lines_by_sign_and_size(fit):
     widths, colors = np.array(lines.get_linewidths()), lines.get_colors()
     assert np.argmax(widths) == np.argmax(np.abs(J))
     strong = np.abs(J) > 2 * fit.coupling_error
-    assert set(np.round(colors[strong, 3], 2)) == {networks.CLEAR}
-    assert set(np.round(colors[~strong, 3], 2)) == {networks.FAINT}
+    assert set(np.round(colors[strong, 3], 2)) == {maps.CLEAR}
+    assert set(np.round(colors[~strong, 3], 2)) == {maps.FAINT}
     assert np.array_equal(colors[:, 0] > colors[:, 2], J > 0)  # red is positive
 
 
@@ -122,7 +122,7 @@ def test_names_of_forty_variables_do_not_overlap():
     truth = sz.generators.chain(n=40, strength=0.4)
     names = [f"item number {k}" for k in range(40)]
     found = sz.fit(sz.sample(truth, 300, seed=1), graph=truth, names=names, likelihood=False)
-    side = networks._side(40)
+    side = maps._side(40)
     figure = Figure(figsize=(side, side), dpi=100)
     axes = found.plot_network(figure.subplots())
     figure.draw_without_rendering()

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 
 import spectralz as sz
 from spectralz.errors import OptionError
-from spectralz.show.canvas import empty_figure
-from spectralz.show.curves import draw_legend, plain_powers
+from spectralz.show.canvas import draw_legend, empty_figure, plain_powers
 from spectralz.show.plots import bracket_figure, bracket_picture
 from tests.helpers import trial, tried_estimate
 

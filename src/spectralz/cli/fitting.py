@@ -21,7 +21,7 @@ from spectralz.io import check_suffix
 from spectralz.io.csv_table import read_table
 from spectralz.io.files import STANDARD, finite_number, whole_number
 from spectralz.model import FloatArray
-from spectralz.show import fits, networks
+from spectralz.show import fits, maps
 
 CHOSEN = ("ebic", "cv")
 
@@ -124,7 +124,7 @@ def fit(
     finally:
         name = "standard input" if str(file) == STANDARD else as_text(file.name)
         draw = partial(fits.picture, fitted, f"{name}: {fitted!r}")
-        pictures = ((plot, draw), (network, partial(networks.picture, fitted, name)))
+        pictures = ((plot, draw), (network, partial(maps.network_picture, fitted, name)))
         write_all(
             (out, partial(_write_model, fitted)), *((path, partial(write_picture, drawn)) for path, drawn in pictures)
         )

@@ -30,8 +30,18 @@ from spectralz.report.parts import (
     render_table,
     terms,
 )
-from spectralz.show import curves
-from spectralz.show.canvas import empty_figure, saved
+from spectralz.show.canvas import (
+    COLORS,
+    MARKERS,
+    above,
+    draw_at_floor,
+    draw_legend,
+    empty_figure,
+    floor_below,
+    plain_powers,
+    saved,
+    scale_errors,
+)
 from spectralz.sweeps import Summary
 from spectralz.sweeps.rows import ROWS, SWEEP, csv_line
 
@@ -102,13 +112,13 @@ def _draw_sweep(entry: Entry, axes: Axes) -> None:
     _scale_x(axes, entry)
     axes.set(xlabel=entry.axis, ylabel="mean |error| of log Z" if has_truth else "log Z (mean and standard error)")
     axes.grid(alpha=0.3)
-    curves.draw_legend(axes)
+    draw_legend(axes)
 
 
 def _draw_errors(axes: Axes, lines: dict[str, list[_Point]], truths: Sequence[float]) -> None:
     """Draw errors on a logarithmic axis; errors that are zero, or only rounding, lie on its floor."""
     errors = [y for points in lines.values() for _, y, _ in points]
-    floor, rounding = curves.floor_below(errors, truths)
+    floor, rounding = floor_below(errors, truths)
     on_floor = [y for y in errors if y <= rounding]
     rank = 0
     for place, (label, points) in enumerate(lines.items()):
@@ -117,24 +127,24 @@ def _draw_errors(axes: Axes, lines: dict[str, list[_Point]], truths: Sequence[fl
         _draw_line(axes, style, label, raised, floor)
         below = [x for x, y, _ in points if y <= rounding]
         if below:
-            curves.draw_at_floor(axes, below, floor, rank, style)
+            draw_at_floor(axes, below, floor, rank, style)
             rank += 1
     words = "0" if on_floor else ""
     if any(on_floor):
         words = f"≤ {10.0 ** math.ceil(math.log10(max(on_floor))):g}"
-    curves.scale_errors(axes, [max(y, floor) for y in errors], floor, words)
+    scale_errors(axes, [max(y, floor) for y in errors], floor, words)
 
 
 def _style(place: int) -> dict[str, Any]:
-    style = {"color": curves.COLORS[place % len(curves.COLORS)], "marker": curves.MARKERS[place % len(curves.MARKERS)]}
-    return {**style, "linestyle": ("-", "--", ":")[place // len(curves.COLORS) % 3]}
+    style = {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)]}
+    return {**style, "linestyle": ("-", "--", ":")[place // len(COLORS) % 3]}
 
 
 def _draw_line(axes: Axes, style: dict[str, Any], label: str, points: list[_Point], floor: float = -math.inf) -> None:
     x, y, bars = zip(*points, strict=True) if points else ((), (), ())
     lower = [min(bar, height - floor) for height, bar in zip(y, bars, strict=True)]
     name = label.replace("$", r"\$")
-    axes.errorbar(x, y, yerr=[lower, bars], label=name, capsize=2, markersize=5, **curves.above(y, floor), **style)
+    axes.errorbar(x, y, yerr=[lower, bars], label=name, capsize=2, markersize=5, **above(y, floor), **style)
 
 
 def _scale_x(axes: Axes, entry: Entry) -> None:
@@ -145,7 +155,7 @@ def _scale_x(axes: Axes, entry: Entry) -> None:
     places = [summary.x for summary in entry.summaries]
     if min(places) > 0.0 and max(places) >= 20.0 * min(places):
         axes.set_xscale("log")
-        curves.plain_powers(axes.xaxis)
+        plain_powers(axes.xaxis)
 
 
 def _errors(entry: Entry, label: str) -> list[_Point]:

@@ -291,6 +291,6 @@ class Fit(Shown):
         Red lines are positive couplings, blue ones negative; their width is the size of J. Couplings within two
         standard errors of zero are faint.
         """
-        from spectralz.show import networks
+        from spectralz.show import maps
 
-        return networks.draw(self, ax)
+        return maps.draw_network(self, ax)

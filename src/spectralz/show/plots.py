@@ -14,8 +14,7 @@ import numpy as np
 from spectralz.result import Kind
 from spectralz.show import maps
 from spectralz.show import rows as drawing
-from spectralz.show.canvas import check_format, empty_figure, saved
-from spectralz.show.curves import COLORS
+from spectralz.show.canvas import COLORS, check_format, empty_figure, saved
 from spectralz.show.numbers import probable, proven
 from spectralz.show.tables import headline
 

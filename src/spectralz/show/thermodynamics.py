@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectralz.errors import OptionError
-from spectralz.show.canvas import check_format, empty_figure, saved
-from spectralz.show.curves import COLORS
+from spectralz.show.canvas import COLORS, check_format, empty_figure, saved
 from spectralz.show.numbers import counted, with_error
 from spectralz.show.tables import Table
 
