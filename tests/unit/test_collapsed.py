@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 import spectralz as sz
 from spectralz.model.coupling.base import Coupling
-from spectralz.model.coupling.bipartite import Bipartite
+from spectralz.model.coupling.structured import Bipartite
 from spectralz.sampling.engines.collapsed import Sides, collapsed_engine, operations_of, sides_of, sides_that_pay
 from spectralz.sampling.engines.dense import dense_operations
 from spectralz.sampling.engines.sparse import sparse_operations

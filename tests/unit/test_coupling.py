@@ -9,9 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import spectralz as sz
-from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.model.coupling.entries import Dense, Sparse, coupling_of
-from spectralz.model.coupling.factored import Factored
+from spectralz.model.coupling.structured import Bipartite, Factored
 
 N = 7
 RNG = np.random.default_rng(5)

@@ -55,7 +55,7 @@ from spectralz.io.files import PathName, PathOrSource, Source, most_unpacked, op
 from spectralz.io.labels import from_plain, to_plain
 from spectralz.model import Ising, Model, Polynomial
 from spectralz.model.constraints import Constraints
-from spectralz.model.coupling.bipartite import Bipartite
+from spectralz.model.coupling.structured import Bipartite
 from spectralz.model.polynomial import in_order
 from spectralz.model.values import LOW
 

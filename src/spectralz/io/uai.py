@@ -39,8 +39,7 @@ from spectralz.io.files import (
 )
 from spectralz.model import FloatArray, Ising, Model, SpinArray
 from spectralz.model.constraints import MOST_TABLE_SPINS
-from spectralz.model.from_tables import product_of_tables
-from spectralz.model.log_tables import Table
+from spectralz.model.from_tables import Table, product_of_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

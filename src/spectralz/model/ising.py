@@ -31,9 +31,8 @@ from spectralz.model.checks import (
 )
 from spectralz.model.columns import column_names, states_in_order
 from spectralz.model.constraints import NO_CONSTRAINTS, Constraints
-from spectralz.model.coupling.bipartite import Bipartite
 from spectralz.model.coupling.entries import coupling_of, joined, symmetric
-from spectralz.model.coupling.factored import Factored
+from spectralz.model.coupling.structured import Bipartite, Factored
 from spectralz.model.names import Names, are_default, checked_names, index_of, names_in_short, places_of
 from spectralz.model.pairs import checked_pairs
 from spectralz.model.statements import Statement, placed

@@ -18,7 +18,7 @@ from spectralz.errors import ModelError
 from spectralz.kernels.error_free import RowSums, row_sums
 from spectralz.model.checks import as_float_array, checked_number, refuse_non_finite
 from spectralz.model.columns import labels_of, states_in_order
-from spectralz.model.coupling.bipartite import Bipartite
+from spectralz.model.coupling.structured import Bipartite
 from spectralz.model.ising import Ising, field_of_binary
 from spectralz.model.names import checked_names
 from spectralz.model.values import LOW, Values, spins_of
