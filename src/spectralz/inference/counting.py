@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from spectralz._support import clock, costs
+from spectralz._support import clock
 from spectralz._support.deadline import LateError, budgeted, checked_budget
 from spectralz._support.options import check_choice, checked_count, checked_threads
 from spectralz._support.threads import using_threads
@@ -32,13 +32,11 @@ if TYPE_CHECKING:
     from spectralz.model import RBM, Polynomial
 
 METHODS = ("auto", "elimination", "ganak")
-# Elimination comes first if it is predicted to take at most so many seconds, by a pass in advance and about one modulus
-# for so many spins.
-CHEAP_SECONDS, SPINS_PER_MODULUS = 1.0, 100
+# Elimination comes first, along a simple order, if it is predicted to take at most so many seconds, by a pass in advance
+# and about one modulus for so many spins. Otherwise this share of its time may be taken to look for a better order.
+CHEAP_SECONDS, SPINS_PER_MODULUS, SEARCH_SHARE = 1.0, 100, 0.05
 # If it has more table entries, orders by tables are tried too.
 CHEAP_TERMS = 2**20
-# Of the time, this share may be taken to look for an order of elimination.
-SEARCH_SHARE = 0.05
 # Of the time that is left, a way may take this share; the rest is for others and for an estimate. Ganak leaves so many
 # times what elimination is predicted to take.
 LARGEST_SHARE, MARGIN = 0.8, 2.0
@@ -99,6 +97,15 @@ class _Way(NamedTuple):
     method: _Elimination | _Ganak
     run: Callable[[Deadline], tuple[Fraction, str]]
     share: float
+
+
+class _Plan(NamedTuple):
+    """How to eliminate: constraints as tables of the spins that have some, these spins, and the predicted seconds."""
+
+    model: Ising
+    spins: list[int]
+    plan: ExactPlan
+    seconds: float
 
 
 def count(
@@ -178,7 +185,8 @@ def count(
     passed = clock.stopwatch()
     with showing_interrupts(), using_threads(limit), budgeted(seconds, None) as deadline:
         refusals = []
-        for way in _ways(method, task, deadline):
+        simple = _planned(task, 0.0)
+        for way in _ways(method, task, simple, deadline):
             try:
                 value, words = way.run(deadline.share(way.share))
             except (TooLargeError, LateError) as error:
@@ -188,52 +196,53 @@ def count(
             return _packed(value if value.denominator > 1 else int(value), estimate, passed())
         if method != "auto":
             raise TooLargeError(f'{refusals[-1]}; raise the budget, or take method "auto", which estimates')
-        estimate = log_z(task.weighted(), budget=max(deadline.left, LEAST_SECONDS), seed=number)
+        left = max(deadline.left, LEAST_SECONDS)
+        # Inside log_z, exact may take many times the budget.
+        excluded = ["exact"] if simple.seconds > left else []
+        estimate = log_z(task.weighted(), budget=left, seed=number, exclude=excluded)
     why = "; ".join(dict.fromkeys(refusals))
     found = _packed(None, estimate, passed())
     return replace(found, status=Status(f"no exact count: {why}", converged=estimate.trusted))
 
 
-def _ways(method: str, task: _Task, deadline: Deadline) -> list[_Way]:
-    """Return the ways to count, in order."""
-    planned = cache(partial(_planned, task, deadline))
-    eliminated = partial(_Way, _Elimination(), lambda limit: _eliminated(task, *planned(), limit))
+def _ways(method: str, task: _Task, simple: _Plan, deadline: Deadline) -> list[_Way]:
+    """Return the ways to count, in order; elimination is along a simple order if that is cheap."""
     by_ganak = partial(_Way, _Ganak(), partial(_counted_by_ganak, task))
+    eliminated = partial(_Way, _Elimination(), partial(_eliminated, task, simple))
     if method != "auto":
         return [(eliminated if method == "elimination" else by_ganak)(1.0)]
     if task.weights or not is_installed():
         return [eliminated(LARGEST_SHARE)]
-    _, spins, plan = planned()
-    passes = 2.0 + len(spins) / SPINS_PER_MODULUS
-    seconds = math.inf if plan.refusal else passes * plan.terms * costs.RESIDUE_ENTRY / clock.OPERATIONS_PER_SECOND
-    if seconds <= CHEAP_SECONDS:
+    if simple.seconds <= CHEAP_SECONDS:
         return [eliminated(LARGEST_SHARE), by_ganak(LARGEST_SHARE)]
-    share = min(seconds, deadline.left - MARGIN * seconds) / deadline.left
+    share = min(simple.seconds, deadline.left - MARGIN * simple.seconds) / deadline.left
     return [by_ganak(share if share > 0.0 else LARGEST_SHARE), eliminated(LARGEST_SHARE)]
 
 
-def _planned(task: _Task, deadline: Deadline) -> tuple[Ising, list[int], ExactPlan]:
-    """Return the constraints as tables of the spins that they have, these spins, and how to eliminate them."""
-    from spectralz.parts.elimination.counting import order_by_tables  # compiled
+def _planned(task: _Task, search_seconds: float) -> _Plan:
+    """Return how to eliminate, after a search for a better order of at most so many seconds."""
+    from spectralz.parts.elimination.counting import order_by_tables, seconds_of_tree  # compiled
 
     tables, _ = task.constraints.narrow(task.n)
     spins = sorted({i for table in tables for i in table.scope})
     model = Ising(np.zeros(len(spins)))._changed(constraints=Constraints(tables).among(spins))
     exact = Exact(algorithm="elimination", max_memory=MAX_MEMORY, max_sliced=0)
-    plan = exact.plan(model, most_search_seconds=SEARCH_SHARE * deadline.left)
+    plan = exact.plan(model, most_search_seconds=search_seconds)
     if plan.refusal is not None or plan.terms > CHEAP_TERMS:
         other = replace(exact, order=order_by_tables(model)).plan(model, most_search_seconds=0.0)
         plan = min(plan, other, key=lambda way: (way.refusal is not None, way.terms))
-    return model, spins, plan
+    passes = 2.0 + len(spins) / SPINS_PER_MODULUS
+    seconds = math.inf if plan.refusal else seconds_of_tree(plan.tree, model, passes)
+    return _Plan(model, spins, plan, seconds)
 
 
-def _eliminated(
-    task: _Task, model: Ising, spins: list[int], plan: ExactPlan, deadline: Deadline
-) -> tuple[Fraction, str]:
+def _eliminated(task: _Task, simple: _Plan, deadline: Deadline) -> tuple[Fraction, str]:
     from spectralz.parts.elimination.counting import sum_of_tree  # compiled
 
     if task.constraints.is_impossible:
         return Fraction(0), f"no state satisfies the constraints{task.words}"
+    is_cheap = simple.seconds <= CHEAP_SECONDS
+    model, spins, plan, _ = simple if is_cheap else _planned(task, SEARCH_SHARE * deadline.left)
     if plan.refusal is not None:
         raise TooLargeError(plan.refusal)
     pairs, factor = task.whole_weights

@@ -224,22 +224,25 @@ class Sum(NamedTuple):
         inputs = np.diff(self.program.child_start) + 1
         return float((inputs * 2.0**self.program.width).sum())
 
+    @property
+    def most_bits(self) -> int:
+        """The bits of the sum over all states, whether constraints allow them or not."""
+        weighted = sum(sum(pair).bit_length() for pair in self.weights.values())
+        return weighted + self.program.steps - len(self.weights) + 1
+
     def bits(self, report: Report) -> int:
         """Return a number of bits that the sum does not need more of, by a pass with rounded numbers.
 
         Rounding changes it by less than one bit as long as there are less than 2^50 operations on the way to a number.
-        The sum over states without constraints is a bound too.
         """
-        weighted = [sum(pair).bit_length() for pair in self.weights.values()]
-        most = sum(weighted) + 2 * (self.program.steps - len(weighted))
         if np.diff(self.program.child_start).max(initial=0) > MOST_CHILDREN:
-            return most
+            return self.most_bits
         scaled, exponents = np.ones((self.program.steps, 2)), 0
         for step, pair in self.weights.items():
             shift = max(max(pair).bit_length() - 53, 0)
             exponents += shift
             scaled[step] = [float((weight >> shift) + (shift > 0)) for weight in pair]
-        return min(max(math.ceil(self._pass(ROUNDED, scaled, report)[1]) + exponents + 1, 1), most)
+        return min(max(math.ceil(self._pass(ROUNDED, scaled, report)[1]) + exponents + 1, 1), self.most_bits)
 
     def residue(self, modulus: int, report: Report) -> int:
         """Return the remainder of the sum after division by a modulus below 2^50."""

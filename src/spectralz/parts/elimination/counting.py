@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ENTRY_BYTES = 8
 WORK, SECONDS_PER_REPORT = "counting", 0.1
+# If so many moduli are enough for any count, no pass in advance says how many are needed.
+FEW_MODULI = 2
 
 
 def sum_of_tree(
@@ -51,11 +53,22 @@ def sum_of_tree(
     whole = Sum(program_of(tree, model), {k: weights[i] for k, i in enumerate(tree.order) if i in weights})
     with deadline.in_force():
         _require(whole, 1, deadline)
-        chosen = moduli(whole.bits(lambda _: refuse_if_past(WORK)))
+        chosen = moduli(whole.most_bits)
+        if len(chosen) > FEW_MODULI:
+            chosen = moduli(whole.bits(lambda _: refuse_if_past(WORK)))
         _require(whole, len(chosen), deadline)
         value = from_residues(_residues(whole, chosen, max_memory), chosen)
     numbers = "1 number" if len(chosen) == 1 else f"{len(chosen)} numbers"
     return value, f"eliminated {len(tree.order)} spins modulo {numbers}, widest table 2^{tree.width} entries"
+
+
+def seconds_of_tree(tree: EliminationTree, model: Model, passes: float) -> float:
+    """Return how long so many passes are predicted to take."""
+    return _seconds(Sum(program_of(tree, model), {}), passes)
+
+
+def _seconds(whole: Sum, passes: float) -> float:
+    return passes * whole.products * costs.RESIDUE_ENTRY / clock.OPERATIONS_PER_SECOND
 
 
 def order_by_tables(model: Model) -> list[int]:
@@ -71,7 +84,7 @@ def order_by_tables(model: Model) -> list[int]:
 
 def _require(whole: Sum, passes: int, deadline: Deadline) -> None:
     """Refuse what is predicted to take longer than what is left."""
-    seconds = passes * whole.products * costs.RESIDUE_ENTRY / clock.OPERATIONS_PER_SECOND
+    seconds = _seconds(whole, passes)
     if seconds > deadline.left:
         raise TooLargeError(
             f"counting by elimination would take about {clock.in_words(seconds)}, with tables of up to "
