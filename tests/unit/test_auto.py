@@ -518,6 +518,22 @@ def test_marginals_that_do_not_fit_are_estimated_and_the_status_says_so():
     assert "log Z alone needs" in found.status
 
 
+def test_a_component_without_a_state_found_does_not_prove_that_there_is_none():
+    """The sum was exact, and minus infinity."""
+    model = sz.Ising.from_edges(4, [(0, 1), (2, 3)], 1.0)
+    exact = Outcome(log_z=2.0, kind=sz.Kind.EXACT, status=sz.Status("exact", converged=True), lower=2.0, upper=2.0)
+    status = sz.Status("no state was found", converged=False)
+    zero = -math.inf
+    lost = Outcome(log_z=zero, kind=sz.Kind.ESTIMATE, status=status, lower=zero, upper=9.0, std_error=math.inf)
+    both = added(model, [exact, lost])
+    assert (both.kind, both.is_trusted, both.status.converged) == (sz.Kind.ESTIMATE, False, False)
+    assert (both.log_z, both.lower, both.std_error) == (zero, zero, math.inf)
+    assert both.upper >= 11.0
+    assert "no state was found" in str(both.status)
+    proven = added(model, [lost, replace(exact, log_z=zero, lower=zero, upper=zero)])
+    assert (proven.kind, proven.log_z, proven.upper) == (sz.Kind.EXACT, zero, zero)
+
+
 def test_a_component_without_an_error_makes_the_sum_untrusted():
     """An estimate without std_error was dropped from the error of the sum."""
     model = sz.Ising.from_edges(4, [(0, 1), (2, 3)], 1.0)

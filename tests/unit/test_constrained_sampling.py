@@ -82,6 +82,9 @@ def test_without_any_allowed_state_nothing_is_trusted():
         assert "no state was found" in str(found.status)
     with pytest.raises(NotConvergedError, match="no state was found"):
         sz.Annealing(**PARTS).run_sample(model, 3, 0)
+    unsolved = random_model(seed=0, n=30, clauses=200)  # too many, but presolve does not see it
+    with pytest.raises(NotConvergedError, match=r"log Z is not known: .*no state was found"):
+        sz.log_prob(unsolved, np.ones((2, 30)), sz.Annealing(**PARTS))
 
 
 def population(log_z, x, share):

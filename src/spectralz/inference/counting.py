@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from spectralz.model import RBM, Polynomial
 
 METHODS = ("auto", "elimination", "ganak")
-# Elimination comes first, along a simple order, if it is predicted to take at most so many seconds, by a pass in advance
-# and about one modulus for so many spins. Otherwise this share of its time may be taken to look for a better order.
+# Elimination comes first, along a simple order, if it is predicted to take at most so many seconds, by a pass in
+# advance and about one modulus for so many spins. Otherwise it may take this share of its time to look for a better
+# order.
 CHEAP_SECONDS, SPINS_PER_MODULUS, SEARCH_SHARE = 1.0, 100, 0.05
 # If it has more table entries, orders by tables are tried too.
 CHEAP_TERMS = 2**20

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from spectralz.errors import refuse_impossible
+from spectralz.errors import NotConvergedError, refuse_impossible
 from spectralz.inference.evidence import ModelWithEvidence
 from spectralz.inference.rows import read_rows, rows_under, with_part
 from spectralz.inference.verbs import as_method, log_z
-from spectralz.result import LogProb
+from spectralz.result import Kind, LogProb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,6 +119,8 @@ def log_prob(
     half = with_part(chosen, 2)
     rows = rows_under(whole, states, half, cells=False)
     estimate = log_z(model, chosen if rows.is_exact else half, given=given, executor=executor)
+    if estimate.kind is not Kind.EXACT and estimate.log_z == -np.inf:
+        raise NotConvergedError(f"log Z is not known: {estimate.status}")
     refuse_impossible(estimate.log_z)
     log_prob = np.where(agrees, rows.log_weight - estimate.log_z, -np.inf)
     error = rows.error if (states == 0).any() else None

@@ -29,7 +29,7 @@ def parts_of(model: Model) -> list[IntArray]:
 
 def added(model: Model, outcomes: list[Outcome]) -> Outcome:
     """Add up the log Z of components; there are bounds if all have them, and the sum is exact if all are."""
-    if any(outcome.log_z == -math.inf for outcome in outcomes):
+    if any(outcome.kind is Kind.EXACT and outcome.log_z == -math.inf for outcome in outcomes):
         return impossible_outcome("components solved separately")
     lowers = [outcome.lower for outcome in outcomes if outcome.lower is not None]
     uppers = [outcome.upper for outcome in outcomes if outcome.upper is not None]
