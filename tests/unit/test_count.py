@@ -386,6 +386,14 @@ def test_many_factors_of_the_same_spin():
     assert sz.count(star, "elimination", budget=100.0).value == 2 * 3**n
 
 
+@pytest.mark.parametrize("bits", [11, 12, 13, 23, 24, 25, 40])
+def test_no_sum_is_too_large_for_its_moduli(bits):
+    """Up to 98 bits no pass says how many there are: the sum may have all of them."""
+    one_of_four = coins(4).with_constraints(sc.clause(dict.fromkeys(range(4), 1)))
+    weight = 2**bits - 1
+    assert counted(one_of_four, weights=dict.fromkeys(range(4), (0, weight))) == weight**4
+
+
 def test_moduli_and_remainders():
     chosen = moduli(2000)
     assert all(math.gcd(a, b) == 1 for a, b in itertools.combinations(chosen, 2))

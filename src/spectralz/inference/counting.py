@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -186,7 +186,7 @@ def count(
     passed = clock.stopwatch()
     with showing_interrupts(), using_threads(limit), budgeted(seconds, None) as deadline:
         refusals = []
-        simple = _planned(task, 0.0)
+        simple = cache(partial(_planned, task, 0.0))
         for way in _ways(method, task, simple, deadline):
             try:
                 value, words = way.run(deadline.share(way.share))
@@ -199,14 +199,14 @@ def count(
             raise TooLargeError(f'{refusals[-1]}; raise the budget, or take method "auto", which estimates')
         left = max(deadline.left, LEAST_SECONDS)
         # Inside log_z, exact may take many times the budget.
-        excluded = ["exact"] if simple.seconds > left else []
+        excluded = ["exact"] if simple().seconds > left else []
         estimate = log_z(task.weighted(), budget=left, seed=number, exclude=excluded)
     why = "; ".join(dict.fromkeys(refusals))
     found = _packed(None, estimate, passed())
     return replace(found, status=Status(f"no exact count: {why}", converged=estimate.trusted))
 
 
-def _ways(method: str, task: _Task, simple: _Plan, deadline: Deadline) -> list[_Way]:
+def _ways(method: str, task: _Task, simple: Callable[[], _Plan], deadline: Deadline) -> list[_Way]:
     """Return the ways to count, in order; elimination is along a simple order if that is cheap."""
     by_ganak = partial(_Way, _Ganak(), partial(_counted_by_ganak, task))
     eliminated = partial(_Way, _Elimination(), partial(_eliminated, task, simple))
@@ -214,9 +214,10 @@ def _ways(method: str, task: _Task, simple: _Plan, deadline: Deadline) -> list[_
         return [(eliminated if method == "elimination" else by_ganak)(1.0)]
     if task.weights or not is_installed():
         return [eliminated(LARGEST_SHARE)]
-    if simple.seconds <= CHEAP_SECONDS:
+    seconds = simple().seconds
+    if seconds <= CHEAP_SECONDS:
         return [eliminated(LARGEST_SHARE), by_ganak(LARGEST_SHARE)]
-    share = min(simple.seconds, deadline.left - MARGIN * simple.seconds) / deadline.left
+    share = min(seconds, deadline.left - MARGIN * seconds) / deadline.left
     return [by_ganak(share if share > 0.0 else LARGEST_SHARE), eliminated(LARGEST_SHARE)]
 
 
@@ -237,13 +238,14 @@ def _planned(task: _Task, search_seconds: float) -> _Plan:
     return _Plan(model, spins, plan, seconds)
 
 
-def _eliminated(task: _Task, simple: _Plan, deadline: Deadline) -> tuple[Fraction, str]:
+def _eliminated(task: _Task, simple: Callable[[], _Plan], deadline: Deadline) -> tuple[Fraction, str]:
     from spectralz.parts.elimination.counting import sum_of_tree  # compiled
 
     if task.constraints.is_impossible:
         return Fraction(0), f"no state satisfies the constraints{task.words}"
-    is_cheap = simple.seconds <= CHEAP_SECONDS
-    model, spins, plan, _ = simple if is_cheap else _planned(task, SEARCH_SHARE * deadline.left)
+    model, spins, plan, seconds = simple()
+    if seconds > CHEAP_SECONDS:
+        model, spins, plan, _ = _planned(task, SEARCH_SHARE * deadline.left)
     if plan.refusal is not None:
         raise TooLargeError(plan.refusal)
     pairs, factor = task.whole_weights

@@ -15,7 +15,7 @@ from spectralz._support.deadline import refuse_if_past, stoppable
 from spectralz._support.progress import report
 from spectralz._support.threads import thread_count
 from spectralz.errors import TooLargeError
-from spectralz.kernels.elimination.residues import Sum, from_residues, moduli
+from spectralz.kernels.elimination.residues import MODULUS_BITS, Sum, from_residues, moduli
 from spectralz.parts.elimination.constrained import program_of
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 ENTRY_BYTES = 8
 WORK, SECONDS_PER_REPORT = "counting", 0.1
-# If so many moduli are enough for any count, no pass in advance says how many are needed.
-FEW_MODULI = 2
+# Numbers of so many bits take two moduli: a pass in advance would not save one.
+FEW_BITS = 2 * MODULUS_BITS - 2
 
 
 def sum_of_tree(
@@ -53,9 +53,8 @@ def sum_of_tree(
     whole = Sum(program_of(tree, model), {k: weights[i] for k, i in enumerate(tree.order) if i in weights})
     with deadline.in_force():
         _require(whole, 1, deadline)
-        chosen = moduli(whole.most_bits)
-        if len(chosen) > FEW_MODULI:
-            chosen = moduli(whole.bits(lambda _: refuse_if_past(WORK)))
+        is_small = whole.most_bits <= FEW_BITS
+        chosen = moduli(whole.most_bits if is_small else whole.bits(lambda _: refuse_if_past(WORK)))
         _require(whole, len(chosen), deadline)
         value = from_residues(_residues(whole, chosen, max_memory), chosen)
     numbers = "1 number" if len(chosen) == 1 else f"{len(chosen)} numbers"
